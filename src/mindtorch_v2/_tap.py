@@ -1,0 +1,258 @@
+"""The tap: the one place where the running program and a recorder meet.
+
+It owns the namespace all generated code runs in (with the `HOOK` flag each op tests first), the table of event kinds,
+and the per-thread lanes that finished regions are written to. It does not know ops, tensors or profilers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple
+
+# Scopes of events, numbered as torch.profiler.RecordScope.
+FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
+
+# What a recorder wants beside times; a bit set. Generated code is specialised on it.
+SHAPES, STACKS, MEMORY = 1, 2, 4
+
+# One finished region is a row of plain ints in its lane, appended when it ends:
+# start_ns, end_ns, event id, sequence number (-1: none), inputs id (0: not recorded), stack id (0: not recorded).
+ROW_WIDTH = 6
+# One allocation or free: time_ns, bytes (negative: free), address, total bytes counted since recording began.
+MEMORY_WIDTH = 4
+
+# Namespace of all generated code. HOOK: something (recorder, function mode, autocast) wants to see ops.
+# SEQ: number of the next autograd node.
+NAMESPACE: dict[str, Any] = {
+    "__name__": "mindtorch_v2._generated",
+    "HOOK": False,
+    "SEQ": 0,
+    "clock": time.perf_counter_ns,
+}
+
+
+class EventKind(NamedTuple):
+    """What a row's event id stands for."""
+
+    name: str  # "aten::add", "MulBackward0", "my block"
+    overload: str  # "Tensor"
+    scope: int
+    is_annotation: bool  # record_function and friends, as opposed to ops and autograd nodes
+    # Turns interned inputs into what the profiler shows; see InputRecord. None: inputs are InputRecords already.
+    describe: Callable[[Any], InputRecord] | None
+    # FLOPs from an input record as torch counts them, and the fuller count of ours.
+    flops: Callable[[InputRecord], int] | None
+    all_flops: Callable[[InputRecord], int] | None
+
+
+class InputRecord(NamedTuple):
+    """Inputs of one call, one entry per schema argument.
+
+    shapes, strides: list of ints for a tensor, list of such lists for a tensor list, [] for everything else;
+    dtypes: C++ type names as torch writes them ("float", "long int", "Scalar", "TensorList", "");
+    concrete: Python values of scalars, bools, strings and number lists, None for the rest.
+    """
+
+    shapes: list[Any]
+    strides: list[Any]
+    dtypes: list[str]
+    concrete: list[Any]
+
+
+EVENTS: list[EventKind] = []
+_event_ids: dict[tuple[str, int, bool], int] = {}
+_lock = threading.Lock()
+
+
+def register_event(
+    name: str,
+    overload: str = "",
+    scope: int = FUNCTION,
+    describe: Callable[[Any], InputRecord] | None = None,
+    flops: Callable[[InputRecord], int] | None = None,
+    all_flops: Callable[[InputRecord], int] | None = None,
+) -> int:
+    """A new event kind of its own (ops register themselves with this)."""
+    with _lock:
+        EVENTS.append(EventKind(name, overload, scope, False, describe, flops, all_flops))
+        return len(EVENTS) - 1
+
+
+def event_id(name: str, scope: int = FUNCTION, annotation: bool = False) -> int:
+    """The interned event kind of a plain name (annotations, autograd nodes)."""
+    key = (name, scope, annotation)
+    found = _event_ids.get(key)
+    if found is None:
+        with _lock:
+            found = _event_ids.get(key)
+            if found is None:
+                EVENTS.append(EventKind(name, "", scope, annotation, None, None, None))
+                found = _event_ids[key] = len(EVENTS) - 1
+    return found
+
+
+# Interned inputs: key -> id (0 is kept for "not recorded"), and back by position.
+INPUT_IDS: dict[Hashable, int] = {}
+INPUT_KEYS: list[Any] = [None]
+
+
+def intern_inputs(key: Hashable) -> int:
+    """The id of an inputs key; equal keys share one."""
+    found = INPUT_IDS.get(key)
+    if found is None:
+        with _lock:
+            found = INPUT_IDS.get(key)
+            if found is None:
+                INPUT_KEYS.append(key)
+                found = INPUT_IDS[key] = len(INPUT_KEYS) - 1
+    return found
+
+
+class Lane:
+    """Where one thread writes its finished regions; `extend` is the bound method of the current rows list."""
+
+    __slots__ = ("rows", "extend", "memory", "open", "ident", "native_id", "name", "index")
+
+    def __init__(self, index: int) -> None:
+        self.rows: list[int] = []
+        self.extend: Callable[[Iterable[int]], None] = self.rows.extend
+        self.memory: list[int] = []
+        # Regions that are still open, innermost last: [start_ns, event id, seq, inputs id, stack id].
+        self.open: list[list[int]] = []
+        thread = threading.current_thread()
+        self.ident = threading.get_ident()
+        self.native_id = threading.get_native_id()
+        self.name = thread.name
+        self.index = index
+
+
+    def listen(self, wanted: bool) -> None:
+        """Keep (or drop) what the thread writes from now on. A dropping lane costs its thread no test."""
+        self.extend = self.rows.extend if wanted else _drop
+
+
+def _drop(row: Iterable[int]) -> None:
+    """Stands in for `rows.extend` on lanes nobody listens to."""
+
+
+# The calling thread's lane as attribute `lane`, once it has one. A plain `threading.local` reads fastest.
+LANES = threading.local()
+
+
+class Recorder:
+    """What the tap needs of a recorder: the flags it asks for and where to find stacks, lanes and frees."""
+
+    flags: int = 0
+
+    def lane_for_thread(self) -> Lane:
+        """A lane for the calling thread, which has none yet; a dropping one if the thread is not recorded."""
+        raise NotImplementedError
+
+    def stack(self) -> int:
+        """The interned id of the calling thread's Python stack."""
+        raise NotImplementedError
+
+    def allocated(self, nbytes: int, address: int) -> None:
+        raise NotImplementedError
+
+    def freed(self, nbytes: int, address: int) -> None:
+        raise NotImplementedError
+
+
+class _Slot:
+    """The state of the tap; listeners are told when the recorder's flags change."""
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+        self.flags = 0
+        self.reasons: set[str] = set()
+        self.listeners: list[Callable[[int], None]] = []
+
+
+SLOT = _Slot()
+
+
+def set_reason(reason: str, active: bool) -> None:
+    """Say that `reason` ("recorder", "modes", "autocast", …) does or does not want to see every op."""
+    with _lock:
+        (SLOT.reasons.add if active else SLOT.reasons.discard)(reason)
+        NAMESPACE["HOOK"] = bool(SLOT.reasons)
+
+
+def install(recorder: Recorder | None) -> None:
+    """Put a recorder into the slot (None takes it out). Generated code follows its flags."""
+    SLOT.recorder = recorder
+    flags = recorder.flags if recorder is not None else 0
+    if flags != SLOT.flags:
+        SLOT.flags = flags
+        for listener in SLOT.listeners:
+            listener(flags)
+    set_reason("recorder", recorder is not None)
+
+
+def set_clock(clock: Callable[[], int]) -> None:
+    """Replace the nanosecond clock (tests inject one)."""
+    NAMESPACE["clock"] = clock
+
+
+def clock() -> int:
+    """Now, in nanoseconds of the tap's clock."""
+    now: int = NAMESPACE["clock"]()
+    return now
+
+
+def current_lane() -> Lane | None:
+    """The lane the calling thread writes to now, or None when nothing records."""
+    recorder = SLOT.recorder
+    if recorder is None:
+        return None
+    lane: Lane | None = getattr(LANES, "lane", None)
+    if lane is None:
+        lane = LANES.lane = recorder.lane_for_thread()
+    return lane
+
+
+def sequence_number(grad_enabled: bool) -> int:
+    """What an op that starts now carries as its sequence number."""
+    number: int = NAMESPACE["SEQ"] if grad_enabled else -1
+    return number
+
+
+class region:
+    """A timed region that is not an op: `with region(id): ...`. Costs a slot read when nothing records.
+
+    It stays on its lane's `open` list while it runs, so that a recorder that stops in between can tell it was open.
+    """
+
+    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry")
+
+    def __init__(self, event: int, seq: int = -1, inputs: int = 0) -> None:
+        self._event = event
+        self._seq = seq
+        self._inputs = inputs
+        self._lane: Lane | None = None
+        self._entry: list[int] = []
+
+    def __enter__(self) -> region:
+        lane = self._lane = current_lane() if SLOT.recorder is not None else None
+        if lane is not None:
+            recorder = SLOT.recorder
+            stack = recorder.stack() if recorder is not None and SLOT.flags & STACKS else 0
+            self._entry = [clock(), self._event, self._seq, self._inputs, stack]
+            lane.open.append(self._entry)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        lane = self._lane
+        if lane is None:
+            return
+        self._lane = None
+        entry = self._entry
+        for position in range(len(lane.open) - 1, -1, -1):
+            if lane.open[position] is entry:
+                del lane.open[position]
+                break
+        if SLOT.recorder is not None:
+            lane.extend((entry[0], clock(), entry[1], entry[2], entry[3], entry[4]))
