@@ -1,0 +1,61 @@
+# Every target explains itself: `make` lists them.
+# A fresh machine needs make and a python3 (>= 3.10) with venv and pip; the targets build their own environments.
+
+PYTHON ?= python3
+JOBS   ?= auto
+ARGS   ?=
+
+# The default interpreter lives in .venv, any other (make test PYTHON=/path/to/python3.12) in .venv-<version>.
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VENV    := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(VERSION))
+PARITY  := .venv-parity
+
+PARITY_TORCH    := torch==2.13.0
+PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check parity bench fmt clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  Variables: PYTHON=$(PYTHON) (interpreter), JOBS=$(JOBS) (test processes), ARGS= (passed to pytest)"
+
+demo: $(VENV)/installed  ## train a small model and print its losses
+	$(VENV)/bin/python examples/quickstart.py
+
+test: $(VENV)/installed  ## run the test suite (no torch needed)
+	$(VENV)/bin/python -m pytest -q -n $(JOBS) $(ARGS)
+
+check: $(VENV)/installed  ## lint, formatting, types and layers
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m pytest -q tests/mindtorch_v2/test_layers.py
+
+parity: $(PARITY)/installed  ## compare with torch 2.13: tests, then the figures and their floors
+	PYTHONPATH=src $(PARITY)/bin/python -m pytest -q -n $(JOBS) tests/parity $(ARGS)
+	PYTHONPATH=src $(PARITY)/bin/python tests/parity/measure.py
+
+bench: $(PARITY)/installed  ## measure speed beside torch, into benchmarks/results.json
+	PYTHONPATH=src $(PARITY)/bin/python benchmarks/run.py
+
+fmt: $(VENV)/installed  ## format the code and mend what the linter can mend
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+clean:  ## remove environments, caches and builds
+	rm -rf .venv .venv-* build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: an environment is installed once, and again only when what it is made from changes.
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# torch comes first and alone, so that nothing else has a say in which build of it is chosen.
+$(PARITY)/installed: Makefile
+	$(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_TORCH)
+	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_PACKAGES)
+	@touch $@
