@@ -1,0 +1,63 @@
+"""The `Size` of a tensor: a tuple of ints that stays a `Size` when it is sliced, joined or repeated.
+
+It knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, SupportsIndex, final, overload
+
+
+@final
+class Size(tuple[int, ...]):
+    """The extent of a tensor in each of its dimensions."""
+
+    __slots__ = ()
+
+    def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
+        return tuple.__new__(cls, [_extent(position, entry) for position, entry in enumerate(iterable)])
+
+    def numel(self) -> int:
+        """Number of elements of a tensor of this size."""
+        return math.prod(self)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> int | Size:
+        item = tuple.__getitem__(self, index)
+        return tuple.__new__(Size, item) if isinstance(item, tuple) else item
+
+    def __add__(self, other: Any) -> Size:
+        return Size((*self, *other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Size:
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: Any) -> Size:
+        try:
+            repeats = operator.index(count)
+        except TypeError:
+            # Leaves the operation to the other operand: an array multiplies element by element.
+            return NotImplemented
+        return tuple.__new__(Size, tuple.__mul__(self, repeats))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __reduce__(self) -> tuple[type[Size], tuple[tuple[int, ...]]]:
+        return Size, (tuple(self),)
+
+
+def _extent(position: int, entry: SupportsIndex) -> int:
+    try:
+        return operator.index(entry)
+    except TypeError:
+        found = type(entry).__name__
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{found}')") from None
