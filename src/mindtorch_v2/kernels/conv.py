@@ -1,0 +1,447 @@
+"""Owns convolution in one to three spatial dimensions, plain and transposed, and its gradients.
+
+Arrays are batched (``(N, C, *space)``) and every geometry argument is a tuple with one int per spatial dimension;
+unbatched inputs and the padding words ``"same"`` and ``"valid"`` are the caller's to resolve.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .depthwise import depthwise_correlate, depthwise_weight_gradient, is_depthwise
+from .fold import Array, Geometry, Pairs, Shape, interior, split_pads, trailing, windows
+from .precision import widened
+
+# Columns are built in blocks that stay in the second-level cache, but never so narrow that a GEMM spends its time
+# repacking the weight.
+BLOCK_BYTES = 1 << 21
+BLOCK_COLUMNS = 384
+
+
+# ---------------------------------------------------------------------------------------------------- shapes and checks
+
+
+def conv_output_shape(
+    x_shape: Shape, w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape
+) -> tuple[int, ...]:
+    """Shape of ``conv_forward``'s result."""
+    space = (
+        (size + 2 * pad - dil * (taps - 1) - 1) // step + 1
+        for size, taps, step, pad, dil in zip(x_shape[2:], w_shape[2:], stride, padding, dilation)
+    )
+    # torch gives inputs without channels an output without channels.
+    return (x_shape[0], w_shape[0] if x_shape[1] else 0, *space)
+
+
+def conv_transpose_output_shape(
+    x_shape: Shape,
+    w_shape: Shape,
+    stride: Shape,
+    padding: Shape,
+    output_padding: Shape,
+    dilation: Shape,
+    groups: int,
+) -> tuple[int, ...]:
+    """Shape of ``conv_transpose_forward``'s result."""
+    space = (
+        (size - 1) * step - 2 * pad + dil * (taps - 1) + extra + 1
+        for size, taps, step, pad, extra, dil in zip(
+            x_shape[2:], w_shape[2:], stride, padding, output_padding, dilation, strict=True
+        )
+    )
+    return (x_shape[0], w_shape[1] * groups, *space)
+
+
+def check_conv_input(name: str, x_shape: Shape, ndim: int) -> None:
+    """Raise unless ``x_shape`` is an unbatched or batched input of ``name`` (``conv2d``, ``conv_transpose1d``, ...)."""
+    if len(x_shape) not in (ndim + 1, ndim + 2):
+        raise RuntimeError(
+            f"Expected {ndim + 1}D (unbatched) or {ndim + 2}D (batched) input to {name}, "
+            f"but got input of size: {list(x_shape)}"
+        )
+
+
+def check_conv(
+    x_shape: Shape,
+    w_shape: Shape,
+    bias_shape: Shape | None,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    groups: int,
+    *,
+    transposed: bool = False,
+    output_padding: Shape | None = None,
+) -> None:
+    """Raise what torch raises for shapes and geometry that do not fit together; ``x_shape`` is batched."""
+    _check_geometry(w_shape, stride, padding, dilation, groups, output_padding)
+    _check_groups(w_shape, groups)
+    _check_channels(x_shape, w_shape, bias_shape, groups, transposed)
+    if transposed:
+        _check_transposed_output(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
+    else:
+        _check_kernel_fits(x_shape, w_shape, padding, dilation)
+    if 0 in x_shape[2:]:
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x_shape)}"
+        )
+
+
+def _check_geometry(
+    w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int, output_padding: Shape | None
+) -> None:
+    if len(w_shape) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    named = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    for name, values in named.items():
+        if values is not None and len(values) != len(w_shape) - 2:
+            raise RuntimeError(
+                f"expected {name} to be a single integer value or a list of {len(w_shape) - 2} values to match the "
+                f"convolution dimensions, but got {name}={list(values)}"
+            )
+    if min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
+    if output_padding is not None and min(output_padding) < 0:
+        raise RuntimeError("negative output_padding is not supported")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
+
+
+def _check_groups(w_shape: Shape, groups: int) -> None:
+    if w_shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
+            f"but got weight of size {list(w_shape)} instead"
+        )
+    if w_shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            f"but got weight of size [{list(w_shape)}] instead"
+        )
+
+
+def _check_channels(x_shape: Shape, w_shape: Shape, bias_shape: Shape | None, groups: int, transposed: bool) -> None:
+    given = "Given transposed=1" if transposed else f"Given groups={groups}"
+    channels = w_shape[0] if transposed else w_shape[1] * groups
+    if x_shape[1] != channels:
+        raise RuntimeError(
+            f"{given}, weight of size {list(w_shape)}, expected input{list(x_shape)} to have {channels} channels, "
+            f"but got {x_shape[1]} channels instead"
+        )
+    out_channels = w_shape[1] * groups if transposed else w_shape[0]
+    if bias_shape is not None and tuple(bias_shape) != (out_channels,):
+        given = "Given transposed=1, weight" if transposed else "Given weight"
+        raise RuntimeError(
+            f"{given} of size {list(w_shape)}, expected bias to be 1-dimensional with {out_channels} elements, "
+            f"but got bias of size {list(bias_shape)} instead"
+        )
+
+
+def _check_kernel_fits(x_shape: Shape, w_shape: Shape, padding: Shape, dilation: Shape) -> None:
+    padded = [size + 2 * pad for size, pad in zip(x_shape[2:], padding)]
+    spans = [dil * (taps - 1) + 1 for taps, dil in zip(w_shape[2:], dilation)]
+    if any(size < span for size, span in zip(padded, spans)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). "
+            f"Kernel size: ({' x '.join(map(str, spans))}). Kernel size can't be greater than actual input size"
+        )
+
+
+def _check_transposed_output(
+    x_shape: Shape,
+    w_shape: Shape,
+    stride: Shape,
+    padding: Shape,
+    output_padding: Shape | None,
+    dilation: Shape,
+    groups: int,
+) -> None:
+    output_padding = output_padding or (0,) * len(stride)
+    space = conv_transpose_output_shape(x_shape, w_shape, stride, padding, output_padding, dilation, groups)[2:]
+    # torch runs one-dimensional transposed convolutions as two-dimensional ones of height one, and reports them so.
+    flat = len(stride) == 1
+    if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
+        named = {"output_padding": output_padding, "stride": stride, "dilation": dilation}
+        if flat:
+            named = {name: (0 if name == "output_padding" else 1, *values) for name, values in named.items()}
+        axes = ("height", "width") if flat else ("depth", "height", "width")[-len(stride) :]
+        listed = (f"{name}_{axis}: {n}" for name, values in named.items() for axis, n in zip(axes, values))
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {' '.join(listed)}")
+    if min(space) < 1:
+        taken, made = (" x ".join(map(str, (1, *sizes) if flat else sizes)) for sizes in (x_shape[2:], space))
+        raise RuntimeError(
+            f"Given input size per channel: ({taken}). Calculated output size per channel: ({made}). "
+            "Output size is too small"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- public kernels
+
+
+@widened
+def conv_forward(
+    x: Array, w: Array, stride: Shape, padding: Shape, dilation: Shape, groups: int, bias: Array | None = None
+) -> Array:
+    """Cross-correlate ``x`` ``(N, C, *space)`` with ``w`` ``(O, C / groups, *kernel)`` and add ``bias`` ``(O,)``."""
+    check_conv(x.shape, w.shape, None if bias is None else bias.shape, stride, padding, dilation, groups)
+    shape = conv_output_shape(x.shape, w.shape, stride, padding, dilation)
+    return _correlate(x, w, Geometry(stride, _both(padding), dilation, groups), shape, bias)
+
+
+@widened
+def conv_backward_input(
+    grad: Array, w: Array, x_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> Array:
+    """Gradient of ``conv_forward`` with respect to ``x`` of shape ``x_shape``."""
+    return _spread(grad, _conjugate(w), Geometry(stride, _both(padding), dilation, groups), x_shape)
+
+
+@widened
+def conv_backward_weight(
+    grad: Array, x: Array, w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> Array:
+    """Gradient of ``conv_forward`` with respect to ``w`` of shape ``w_shape``."""
+    return _weight_gradient(grad, _conjugate(x), Geometry(stride, _both(padding), dilation, groups), w_shape)
+
+
+@widened
+def conv_bias_add(out: Array, bias: Array) -> Array:
+    """Add ``bias`` ``(O,)`` to every position of ``out`` ``(N, O, *space)``, in a new array."""
+    return out + _per_channel(bias, out.ndim)
+
+
+@widened
+def conv_backward_bias(grad: Array) -> Array:
+    """Gradient with respect to the bias: ``grad`` ``(N, O, *space)`` summed over batch and space."""
+    flat = grad.reshape(*grad.shape[:2], math.prod(grad.shape[2:]))
+    # A product with ones is summed by BLAS, several times faster than a reduction.
+    sums: Array = np.matmul(flat, np.ones(flat.shape[2], grad.dtype)).sum(0, dtype=grad.dtype)
+    return sums
+
+
+@widened
+def conv_transpose_forward(
+    x: Array,
+    w: Array,
+    stride: Shape,
+    padding: Shape,
+    output_padding: Shape,
+    dilation: Shape,
+    groups: int,
+    bias: Array | None = None,
+) -> Array:
+    """Transposed convolution of ``x`` ``(N, C, *space)`` with ``w`` ``(C, O / groups, *kernel)``, plus ``bias``."""
+    bias_shape = None if bias is None else bias.shape
+    check_conv(
+        x.shape, w.shape, bias_shape, stride, padding, dilation, groups, transposed=True, output_padding=output_padding
+    )
+    shape = conv_transpose_output_shape(x.shape, w.shape, stride, padding, output_padding, dilation, groups)
+    out = _spread(x, w, Geometry(stride, _both(padding), dilation, groups), shape)
+    if bias is not None:
+        out += _per_channel(bias, out.ndim)
+    return out
+
+
+@widened
+def conv_transpose_backward_input(
+    grad: Array, w: Array, x_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> Array:
+    """Gradient of ``conv_transpose_forward`` with respect to ``x`` of shape ``x_shape``."""
+    return _correlate(grad, _conjugate(w), Geometry(stride, _both(padding), dilation, groups), x_shape)
+
+
+@widened
+def conv_transpose_backward_weight(
+    grad: Array, x: Array, w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> Array:
+    """Gradient of ``conv_transpose_forward`` with respect to ``w`` of shape ``w_shape``."""
+    return _weight_gradient(_conjugate(x), grad, Geometry(stride, _both(padding), dilation, groups), w_shape)
+
+
+# ---------------------------------------------------------------------------------------------------- the three sums
+
+
+def _both(padding: Shape) -> Pairs:
+    return tuple((pad, pad) for pad in padding)
+
+
+def _per_channel(bias: Array, ndim: int) -> Array:
+    return bias.reshape(-1, *(1,) * (ndim - 2))
+
+
+def _conjugate(x: Array) -> Array:
+    return x.conj() if x.dtype.kind == "c" else x
+
+
+def _correlate(x: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array | None = None) -> Array:
+    """``out[n, o, q] = bias[o] + sum over c, k of x[n, c, q * stride + k * dilation] * w[o, c, k]``, of ``shape``."""
+    out = np.empty(shape, x.dtype)
+    if not out.size:
+        return out
+    if is_depthwise(x, w, geometry):
+        depthwise_correlate(x, w, geometry, out)
+        if bias is not None:
+            out += _per_channel(bias, out.ndim)
+        return out
+    groups = geometry.groups
+    matrix = w.reshape(groups, w.shape[0] // groups, -1)
+    flat = out.reshape(shape[0], groups, matrix.shape[1], -1)
+    offset = None if bias is None else bias.reshape(groups, -1, 1)
+    for images, positions, columns in _column_blocks(x, w.shape[2:], geometry, shape[2:]):
+        target = flat[images, :, :, positions]
+        block = np.matmul(matrix, columns, out=target[0] if len(target) == 1 else None)
+        if offset is not None:
+            block += offset
+        if len(target) > 1:
+            target[...] = block.reshape(*matrix.shape[:2], len(target), -1).transpose(2, 0, 1, 3)
+    return out
+
+
+def _weight_gradient(grad: Array, x: Array, geometry: Geometry, w_shape: Shape) -> Array:
+    """``out[o, c, k] = sum over n, q of grad[n, o, q] * x[n, c, q * stride + k * dilation]``, of shape ``w_shape``."""
+    out = np.zeros(w_shape, grad.dtype)
+    if not out.size or not grad.size:
+        return out
+    if is_depthwise(x, out, geometry):
+        depthwise_weight_gradient(grad, x, geometry, out)
+        return out
+    groups = geometry.groups
+    matrix = out.reshape(groups, w_shape[0] // groups, -1)
+    flat = grad.reshape(grad.shape[0], groups, matrix.shape[1], -1)
+    product = np.empty_like(matrix)
+    for images, positions, columns in _column_blocks(x, w_shape[2:], geometry, grad.shape[2:]):
+        block = flat[images, :, :, positions]
+        rows = block[0] if len(block) == 1 else block.transpose(1, 2, 0, 3).reshape(*matrix.shape[:2], -1)
+        matrix += np.matmul(rows, columns.swapaxes(1, 2), out=product)
+    return out
+
+
+def _spread(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
+    """``out[n, c, q * stride + k * dilation] += sum over o of grad[n, o, q] * w[o, c, k]``, of ``shape``."""
+    if not grad.size or not w.size:
+        return np.zeros(shape, grad.dtype)
+    kernel, stride, dilation = w.shape[2:], geometry.stride, geometry.dilation
+    apart = all(s > d * (k - 1) for s, d, k in zip(stride, dilation, kernel))
+    if apart and max(stride) > 1:
+        return _spread_apart(grad, w, geometry, shape)
+    # Gather rather than scatter: the outputs of one residue class modulo the stride see every stride-th tap, which
+    # is a correlation of stride one; so each output is written once.
+    turned = w.reshape(geometry.groups, -1, *w.shape[1:]).swapaxes(1, 2).reshape(shape[1], -1, *kernel)
+    sizes = zip(shape[2:], grad.shape[2:], kernel, stride, geometry.pads, dilation)
+    phases = [_axis_phases(*axis) for axis in sizes]
+    if max(stride) == 1:
+        return _gather_phase(grad, turned, geometry.groups, shape[:2], [axis[0] for axis in phases])
+    out = np.empty(shape, grad.dtype)
+    for axes in itertools.product(*phases):
+        target = out[trailing(slice(axis.start, None, s) for axis, s in zip(axes, stride))]
+        reached = all(axis.taps for axis in axes)
+        target[...] = _gather_phase(grad, turned, geometry.groups, shape[:2], axes) if reached else 0
+    return out
+
+
+class _Phase(NamedTuple):
+    """The outputs ``start::stride`` of one axis of a transposed convolution, as a correlation of the gradient."""
+
+    start: int
+    outputs: int
+    taps: range  # in the order of a correlation, last kernel tap first; empty when no tap reaches these outputs
+    dilation: int
+    pads: tuple[int, int]
+
+
+def _axis_phases(size: int, length: int, taps: int, s: int, pads: tuple[int, int], d: int) -> list[_Phase]:
+    """Split ``size`` outputs by residue modulo ``s``; output ``i`` sums ``grad[(i + pad - k * d) / s] * w[k]``."""
+    phases = []
+    shared = math.gcd(s, d)
+    for start in range(min(s, size)):
+        count = -(-(size - start) // s)
+        first = next((k for k in range(min(taps, s)) if (start + pads[0] - k * d) % s == 0), taps)
+        picked = range(first, taps, s // shared)[::-1]
+        span = (len(picked) - 1) * (d // shared)
+        origin = (start + pads[0] - first * d) // s - span
+        phases.append(_Phase(start, count, picked, d // shared, (-origin, origin + count + span - length)))
+    return phases
+
+
+def _gather_phase(grad: Array, turned: Array, groups: int, lead: Shape, axes: Sequence[_Phase]) -> Array:
+    picked = turned
+    for i, axis in enumerate(axes, start=2):
+        picked = picked.take(axis.taps, axis=i)
+    geometry = Geometry((1,) * len(axes), tuple(a.pads for a in axes), tuple(a.dilation for a in axes), groups)
+    return _correlate(grad, picked, geometry, (*lead, *(a.outputs for a in axes)))
+
+
+def _spread_apart(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
+    """``_spread`` for windows that do not overlap: the result of one GEMM is laid straight into the windows."""
+    stride, pads, dilation, groups = geometry
+    covered = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(grad.shape[2:], stride, dilation, w.shape[2:]))
+    sizes = (max(n + lo + hi, cover) for n, (lo, hi), cover in zip(shape[2:], pads, covered))
+    padded = np.zeros((*shape[:2], *sizes), grad.dtype)
+    view = windows(padded, w.shape[2:], stride, dilation, grad.shape[2:])
+    matrix = w.reshape(groups, w.shape[0] // groups, -1).swapaxes(1, 2)
+    flat = grad.reshape(grad.shape[0], groups, matrix.shape[2], -1)
+    images = max(1, BLOCK_BYTES // (view[0].size * grad.itemsize))
+    for n in range(0, shape[0], images):
+        part = view[n : n + images]
+        part[...] = np.matmul(matrix, flat[n : n + images]).reshape(part.shape)
+    inner = trailing(slice(lo, lo + n) for (lo, _), n in zip(pads, shape[2:]))
+    return np.ascontiguousarray(padded[inner])
+
+
+# ---------------------------------------------------------------------------------------------------- columns
+
+
+def _column_blocks(x: Array, kernel: Shape, geometry: Geometry, space: Shape) -> Iterator[tuple[slice, slice, Array]]:
+    """Yield ``(images, positions, columns)`` until every window of ``x`` has been a column once.
+
+    A block is several whole images or a run of positions of one. ``columns`` is ``(groups, C / groups * taps,
+    images * positions)``, in a buffer that the next step overwrites.
+    """
+    x, pads = split_pads(x, geometry.pads)
+    length, rows = math.prod(space), x.shape[1] * math.prod(kernel)
+    if length >= BLOCK_COLUMNS and _is_pointwise(x, rows, pads, space):
+        for n in range(x.shape[0]):
+            yield slice(n, n + 1), slice(0, length), x[n].reshape(geometry.groups, -1, length)
+        return
+    wanted = max(BLOCK_COLUMNS, BLOCK_BYTES // (rows * x.itemsize))
+    images = min(x.shape[0], max(1, wanted // length))
+    run = length // space[0]
+    step = space[0] if images > 1 else min(space[0], max(1, wanted // run))
+    buffer = np.empty(rows * images * step * run, x.dtype)
+    for n, source in _padded_blocks(x, pads, images):
+        view = windows(source, kernel, geometry.stride, geometry.dilation, space)
+        view = np.moveaxis(view, 0, 1 + len(kernel))
+        for start in range(0, space[0], step):
+            part = view[trailing([slice(start, start + step), *[slice(None)] * (len(space) - 1)])]
+            columns = buffer[: part.size].reshape(part.shape)
+            np.copyto(columns, part)
+            positions = slice(start * run, min(start + step, space[0]) * run)
+            yield slice(n, n + len(source)), positions, columns.reshape(geometry.groups, rows // geometry.groups, -1)
+
+
+def _is_pointwise(x: Array, rows: int, pads: Pairs, space: Shape) -> bool:
+    """Whether the images of ``x`` are their own columns: one tap, every position taken, nothing padded."""
+    return rows == x.shape[1] and x.shape[2:] == space and not any(map(any, pads)) and bool(x.flags.c_contiguous)
+
+
+def _padded_blocks(x: Array, pads: Pairs, images: int) -> Iterator[tuple[int, Array]]:
+    """Yield ``x`` zero-padded, so many ``images`` at a time with the index of the first, in one reused buffer."""
+    if not any(map(any, pads)):
+        yield from ((n, x[n : n + images]) for n in range(0, x.shape[0], images))
+        return
+    sizes = (n + lo + hi for n, (lo, hi) in zip(x.shape[2:], pads))
+    buffer = np.zeros((images, x.shape[1], *sizes), x.dtype)
+    inner = buffer[interior(x, pads)]
+    for n in range(0, x.shape[0], images):
+        source = x[n : n + images]
+        inner[: len(source)] = source
+        yield n, buffer[: len(source)]
