@@ -1,0 +1,151 @@
+"""Measures statements in mindtorch_v2 and, where it is installed, in torch beside it, in rounds taken in turn.
+
+Times are thread CPU time of one thread, so neighbours on the machine matter little and ratios can be trusted.
+A benchmark leaves importing the packages to this module, which first keeps their BLAS to one thread.
+"""
+
+import importlib
+import json
+import os
+import platform
+import statistics
+import time
+import timeit
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+RESULTS = Path(__file__).parent / "results.json"
+OURS = "mindtorch_v2"
+THEIRS = "torch"
+ROUNDS = 15
+ROUND_NS = 5_000_000  # a round is long enough for the clock, and short enough to be taken in turn
+
+
+class Case(NamedTuple):
+    """A statement to time; in `setup` and `statement` the name `torch` stands for the package being timed."""
+
+    name: str
+    statement: str
+    setup: str = "pass"
+
+
+class Row(NamedTuple):
+    """What a case took on both sides; None where a side is absent or has not got what the case needs."""
+
+    name: str
+    ours: float | None
+    theirs: float | None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over torch's; None where a side is missing or too small to be told from noise."""
+        if self.ours is None or self.theirs is None or self.ours <= 0 or self.theirs <= 0:
+            return None
+        return self.ours / self.theirs
+
+
+class Sampler:
+    """Times one statement in one package, a round at a time."""
+
+    def __init__(self, case: Case, package: ModuleType) -> None:
+        names = {"torch": package}
+        self.timer = timeit.Timer(case.statement, case.setup, time.thread_time_ns, names)
+        self.loops = 1
+        self.samples: list[float] = []
+        while (took := self.timer.timeit(self.loops)) < ROUND_NS:
+            self.loops = max(self.loops * 2, int(self.loops * ROUND_NS / max(took, 1)))
+
+    def round(self) -> None:
+        self.samples.append(self.timer.timeit(self.loops) / self.loops)
+
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+
+def packages() -> dict[str, ModuleType]:
+    """Return ours, and torch kept to one thread where it is installed."""
+    found = {OURS: importlib.import_module(OURS)}
+    try:
+        found[THEIRS] = importlib.import_module(THEIRS)
+    except ImportError:
+        return found
+    found[THEIRS].set_num_threads(1)
+    return found
+
+
+def prepare(case: Case, package: ModuleType) -> Sampler | str:
+    """Return a sampler, or the reason why the package cannot run the case."""
+    try:
+        return Sampler(case, package)
+    except Exception as error:
+        return f"{package.__name__}: {type(error).__name__}: {error}"
+
+
+def compare(cases: list[Case]) -> list[Row]:
+    """Time every case on both sides, in rounds A, B, A, B, …"""
+    both = packages()
+    rows = []
+    for case in cases:
+        prepared = {name: prepare(case, package) for name, package in both.items()}
+        samplers = {name: sampler for name, sampler in prepared.items() if isinstance(sampler, Sampler)}
+        for _ in range(ROUNDS):
+            for sampler in samplers.values():
+                sampler.round()
+        medians = {name: sampler.median() for name, sampler in samplers.items()}
+        note = "; ".join(reason for reason in prepared.values() if isinstance(reason, str))
+        rows.append(Row(case.name, medians.get(OURS), medians.get(THEIRS), note))
+    return rows
+
+
+def geometric_mean(rows: list[Row]) -> float | None:
+    """Return the mean of the ratios there are, or None where there is none."""
+    ratios = [row.ratio for row in rows if row.ratio is not None]
+    return statistics.geometric_mean(ratios) if ratios else None
+
+
+def table(rows: list[Row], unit: str) -> str:
+    """Lay rows out for reading; a ratio below 1 means that ours is faster."""
+
+    def number(value: float | None, digits: int) -> str:
+        return "-" if value is None else f"{value:,.{digits}f}"
+
+    width = max(len(row.name) for row in rows)
+    lines = [f"{'':{width}}  {'ours ' + unit:>12}  {'torch ' + unit:>12}  {'ours/torch':>10}"]
+    for row in rows:
+        cells = f"{number(row.ours, 1):>12}  {number(row.theirs, 1):>12}  {number(row.ratio, 2):>10}"
+        lines.append(f"{row.name:{width}}  {cells}  {row.note}".rstrip())
+    mean, counted = geometric_mean(rows), sum(row.ratio is not None for row in rows)
+    if mean is not None:
+        lines.append(f"{'geometric mean':{width}}  {'':>12}  {'':>12}  {mean:>10.2f}  of {counted} of {len(rows)}")
+    return "\n".join(lines)
+
+
+def versions() -> dict[str, str]:
+    """Say what was measured on."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for name in ("numpy", THEIRS):
+        try:
+            found[name] = importlib.import_module(name).__version__
+        except ImportError:
+            continue
+    return found
+
+
+def report(name: str, rows: list[Row], unit: str) -> None:
+    """Print rows, and put them into results.json under the benchmark's name, beside what others put there."""
+    print(table(rows, unit))
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results[name] = {
+        "unit": unit,
+        "versions": versions(),
+        "geometric_mean": geometric_mean(rows),
+        "rows": {
+            row.name: {"ours": row.ours, "torch": row.theirs, "ratio": row.ratio, "note": row.note} for row in rows
+        },
+    }
+    RESULTS.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
