@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .depthwise import depthwise_correlate, depthwise_weight_gradient, is_depthwise
-from .fold import Array, Geometry, Pairs, Shape, interior, split_pads, trailing, windows
+from .fold import Array, Geometry, Pairs, Shape, interior, split_pads, tap_slices, trailing, windows
 from .precision import widened
 
 # Columns are built in blocks that stay in the second-level cache, but never so narrow that a GEMM spends its time
@@ -329,22 +329,21 @@ def _spread(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
     """``out[n, c, q * stride + k * dilation] += sum over o of grad[n, o, q] * w[o, c, k]``, of ``shape``."""
     if not grad.size or not w.size:
         return np.zeros(shape, grad.dtype)
-    kernel, stride, dilation = w.shape[2:], geometry.stride, geometry.dilation
+    stride, pads, dilation, groups = geometry
+    kernel = w.shape[2:]
     apart = all(s > d * (k - 1) for s, d, k in zip(stride, dilation, kernel))
-    if apart and max(stride) > 1:
-        return _spread_apart(grad, w, geometry, shape)
-    # Gather rather than scatter: the outputs of one residue class modulo the stride see every stride-th tap, which
-    # is a correlation of stride one; so each output is written once.
-    turned = w.reshape(geometry.groups, -1, *w.shape[1:]).swapaxes(1, 2).reshape(shape[1], -1, *kernel)
-    sizes = zip(shape[2:], grad.shape[2:], kernel, stride, geometry.pads, dilation)
-    phases = [_axis_phases(*axis) for axis in sizes]
+    # Scattering moves C values per tap and position, gathering O: scatter where O is much the larger.
+    if (apart and max(stride) > 1) or grad.shape[1] >= 4 * shape[1]:
+        return _scatter(grad, w, geometry, shape)
+    # The outputs of one residue class modulo the stride see every stride-th tap: a correlation of stride one.
+    phases = [_axis_phases(*axis) for axis in zip(shape[2:], grad.shape[2:], kernel, stride, pads, dilation)]
     if max(stride) == 1:
-        return _gather_phase(grad, turned, geometry.groups, shape[:2], [axis[0] for axis in phases])
+        return _gather_phase(grad, w, groups, shape[:2], [axis[0] for axis in phases])
     out = np.empty(shape, grad.dtype)
     for axes in itertools.product(*phases):
         target = out[trailing(slice(axis.start, None, s) for axis, s in zip(axes, stride))]
         reached = all(axis.taps for axis in axes)
-        target[...] = _gather_phase(grad, turned, geometry.groups, shape[:2], axes) if reached else 0
+        target[...] = _gather_phase(grad, w, groups, shape[:2], axes) if reached else 0
     return out
 
 
@@ -353,7 +352,7 @@ class _Phase(NamedTuple):
 
     start: int
     outputs: int
-    taps: range  # in the order of a correlation, last kernel tap first; empty when no tap reaches these outputs
+    taps: range  # empty when no tap reaches these outputs
     dilation: int
     pads: tuple[int, int]
 
@@ -365,34 +364,44 @@ def _axis_phases(size: int, length: int, taps: int, s: int, pads: tuple[int, int
     for start in range(min(s, size)):
         count = -(-(size - start) // s)
         first = next((k for k in range(min(taps, s)) if (start + pads[0] - k * d) % s == 0), taps)
-        picked = range(first, taps, s // shared)[::-1]
+        picked = range(first, taps, s // shared)
         span = (len(picked) - 1) * (d // shared)
         origin = (start + pads[0] - first * d) // s - span
         phases.append(_Phase(start, count, picked, d // shared, (-origin, origin + count + span - length)))
     return phases
 
 
-def _gather_phase(grad: Array, turned: Array, groups: int, lead: Shape, axes: Sequence[_Phase]) -> Array:
-    picked = turned
-    for i, axis in enumerate(axes, start=2):
-        picked = picked.take(axis.taps, axis=i)
+def _gather_phase(grad: Array, w: Array, groups: int, lead: Shape, axes: Sequence[_Phase]) -> Array:
+    picked = w.reshape(groups, w.shape[0] // groups, *w.shape[1:]).swapaxes(1, 2)
+    picked = picked[trailing(slice(a.taps.start, None, a.taps.step) for a in axes)]
+    # A correlation takes the last tap first, hence the kernel backwards.
+    picked = picked[trailing(slice(None, None, -1) for _ in axes)].reshape(lead[1], -1, *(len(a.taps) for a in axes))
     geometry = Geometry((1,) * len(axes), tuple(a.pads for a in axes), tuple(a.dilation for a in axes), groups)
     return _correlate(grad, picked, geometry, (*lead, *(a.outputs for a in axes)))
 
 
-def _spread_apart(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
-    """``_spread`` for windows that do not overlap: the result of one GEMM is laid straight into the windows."""
+def _scatter(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
+    """``_spread`` as one GEMM per block, its rows added to the places they reach (or laid there, windows apart)."""
     stride, pads, dilation, groups = geometry
-    covered = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(grad.shape[2:], stride, dilation, w.shape[2:]))
+    kernel, space = w.shape[2:], grad.shape[2:]
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    apart = all(s >= span for s, span in zip(stride, spans))
+    covered = ((n - 1) * s + span for n, s, span in zip(space, stride, spans))
     sizes = (max(n + lo + hi, cover) for n, (lo, hi), cover in zip(shape[2:], pads, covered))
     padded = np.zeros((*shape[:2], *sizes), grad.dtype)
-    view = windows(padded, w.shape[2:], stride, dilation, grad.shape[2:])
     matrix = w.reshape(groups, w.shape[0] // groups, -1).swapaxes(1, 2)
-    flat = grad.reshape(grad.shape[0], groups, matrix.shape[2], -1)
-    images = max(1, BLOCK_BYTES // (view[0].size * grad.itemsize))
-    for n in range(0, shape[0], images):
-        part = view[n : n + images]
-        part[...] = np.matmul(matrix, flat[n : n + images]).reshape(part.shape)
+    flat = grad.reshape(grad.shape[0], groups, matrix.shape[2], *space)
+    images, step = _block_extents(shape[0], space, shape[1] * math.prod(kernel) * grad.itemsize)
+    for n, start in itertools.product(range(0, shape[0], images), range(0, space[0], step)):
+        block = flat[n : n + images, :, :, start : start + step]
+        target = padded[n : n + images, :, start * stride[0] :]
+        taps = np.matmul(matrix, block.reshape(*block.shape[:3], -1))
+        taps = taps.reshape(len(block), shape[1], *kernel, *block.shape[3:])
+        if apart:
+            windows(target, kernel, stride, dilation, block.shape[3:])[...] = taps
+            continue
+        for tap in np.ndindex(kernel):
+            target[tap_slices(tap, stride, dilation, block.shape[3:])] += taps[(slice(None), slice(None), *tap)]
     inner = trailing(slice(lo, lo + n) for (lo, _), n in zip(pads, shape[2:]))
     return np.ascontiguousarray(padded[inner])
 
@@ -412,20 +421,27 @@ def _column_blocks(x: Array, kernel: Shape, geometry: Geometry, space: Shape) ->
         for n in range(x.shape[0]):
             yield slice(n, n + 1), slice(0, length), x[n].reshape(geometry.groups, -1, length)
         return
-    wanted = max(BLOCK_COLUMNS, BLOCK_BYTES // (rows * x.itemsize))
-    images = min(x.shape[0], max(1, wanted // length))
     run = length // space[0]
-    step = space[0] if images > 1 else min(space[0], max(1, wanted // run))
+    images, step = _block_extents(x.shape[0], space, rows * x.itemsize)
     buffer = np.empty(rows * images * step * run, x.dtype)
+    order = (*range(1, 2 + len(kernel)), 0, *range(2 + len(kernel), 2 + 2 * len(kernel)))
     for n, source in _padded_blocks(x, pads, images):
-        view = windows(source, kernel, geometry.stride, geometry.dilation, space)
-        view = np.moveaxis(view, 0, 1 + len(kernel))
+        view = windows(source, kernel, geometry.stride, geometry.dilation, space).transpose(order)
         for start in range(0, space[0], step):
             part = view[trailing([slice(start, start + step), *[slice(None)] * (len(space) - 1)])]
             columns = buffer[: part.size].reshape(part.shape)
             np.copyto(columns, part)
             positions = slice(start * run, min(start + step, space[0]) * run)
             yield slice(n, n + len(source)), positions, columns.reshape(geometry.groups, rows // geometry.groups, -1)
+
+
+def _block_extents(images: int, space: Shape, column_bytes: int) -> tuple[int, int]:
+    """How many images, and how many places along the first axis of each, make a block of columns."""
+    wanted = max(BLOCK_COLUMNS, BLOCK_BYTES // column_bytes)
+    length = math.prod(space)
+    if wanted >= length:
+        return min(images, wanted // length), space[0]
+    return 1, min(space[0], max(1, wanted * space[0] // length))
 
 
 def _is_pointwise(x: Array, rows: int, pads: Pairs, space: Shape) -> bool:

@@ -1,4 +1,4 @@
-"""Owns convolution with one input channel per group, which no GEMM helps: sums of shifted planes.
+"""Owns convolution with one input channel per group, which no GEMM helps: weighted sums of shifted planes.
 
 It knows geometry and arrays, not when the convolution kernels choose it.
 """
@@ -8,14 +8,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .fold import Array, Geometry, Shape, trailing
+from .fold import Array, Geometry, Shape, strided, trailing
 
-# Every block is read once per tap: planes, products and sums stay in the second-level cache together.
+# Every block is read once per tap: planes and sums stay in the second-level cache together.
 BLOCK_BYTES = 1 << 18
+# Labels of the kernel dimensions in einsum; n, c, m are image, channel and output of the channel, z a place in a run.
+TAPS = "hij"
 
 
 def is_depthwise(x: Array, w: Array, geometry: Geometry) -> bool:
@@ -23,50 +25,74 @@ def is_depthwise(x: Array, w: Array, geometry: Geometry) -> bool:
 
 
 def depthwise_correlate(x: Array, w: Array, geometry: Geometry, out: Array) -> None:
-    """``_correlate`` into ``out`` with one input channel per group: a weighted sum of shifted planes."""
-    layout = _plane_layout(w.shape[2:], geometry, out.shape[2:])
-    taps = w.reshape(x.shape[1], -1, len(layout.shifts))
+    """Write into ``out`` the correlation of ``x`` with ``w`` ``(C * m, 1, *kernel)``."""
+    kernel = w.shape[2:]
+    layout = _plane_layout(kernel, geometry, out.shape[2:])
+    taps = w.reshape(x.shape[1], -1, *kernel)
     target = out.reshape(out.shape[0], *taps.shape[:2], *out.shape[2:])
+    label = TAPS[: len(kernel)]
     for images, channels, planes in _plane_blocks(x, geometry, layout):
         part = target[images, channels]
         total = np.empty((*part.shape[:3], layout.length), x.dtype)
-        run, product = total[..., : layout.reach], np.empty((*part.shape[:3], layout.reach), x.dtype)
-        for tap, (phase, shift) in enumerate(layout.shifts):
-            weight = taps[channels, :, tap, None]
-            shifted = planes[:, :, phase, None, shift : shift + layout.reach]
-            if tap:
-                run += np.multiply(shifted, weight, out=product)
+        # Fortran order makes the run the inner loop of einsum, a fused multiply and add, and the taps the outer ones.
+        run = total[..., : layout.reach].transpose(3, 2, 1, 0)
+        for i, phase in enumerate(layout.phases):
+            operands = phase.runs(planes[:, :, i], layout), taps[channels][trailing(phase.taps)]
+            if i == 0:
+                np.einsum(f"nc{label}z,cm{label}->zmcn", *operands, out=run, order="F")
             else:
-                np.multiply(shifted, weight, out=run)
+                run += np.einsum(f"nc{label}z,cm{label}->zmcn", *operands, order="F")
         part[...] = layout.cut(total)
 
 
 def depthwise_weight_gradient(grad: Array, x: Array, geometry: Geometry, out: Array) -> None:
-    """``_weight_gradient`` added to ``out`` with one input channel per group: dot products with shifted planes."""
-    layout = _plane_layout(out.shape[2:], geometry, grad.shape[2:])
-    taps = out.reshape(x.shape[1], -1, len(layout.shifts))
+    """Add to ``out`` ``(C * m, 1, *kernel)`` the gradient of the weight."""
+    kernel = out.shape[2:]
+    layout = _plane_layout(kernel, geometry, grad.shape[2:])
+    taps = out.reshape(x.shape[1], -1, *kernel)
     source = grad.reshape(grad.shape[0], *taps.shape[:2], *grad.shape[2:])
+    label = TAPS[: len(kernel)]
     for images, channels, planes in _plane_blocks(x, geometry, layout):
         part = source[images, channels]
         total = np.zeros((*part.shape[:3], layout.length), x.dtype)
         layout.cut(total)[...] = part
         run = total[..., : layout.reach]
-        for tap, (phase, shift) in enumerate(layout.shifts):
-            shifted = planes[:, :, phase, shift : shift + layout.reach]
-            taps[channels, :, tap] += np.einsum("ncml,ncl->cm", run, shifted)
+        for i, phase in enumerate(layout.phases):
+            # C order puts the summed labels inside, in alphabetical order: each tap is dot products of runs.
+            view = phase.runs(planes[:, :, i], layout)
+            taps[channels][trailing(phase.taps)] += np.einsum(f"nc{label}z,ncmz->cm{label}", view, run, order="C")
+
+
+class _Phase(NamedTuple):
+    """The taps that see the same residue class of the padded input modulo the stride: a grid, per axis."""
+
+    residue: Shape
+    taps: tuple[slice, ...]
+    counts: Shape
+    offset: Shape  # of the first tap in the plane of the class
+    step: Shape  # from tap to tap in that plane
+
+    def runs(self, planes: Array, layout: _PlaneLayout) -> Array:
+        """View ``(*lead, *taps, run)`` of ``planes`` ``(*lead, *sizes)``: per tap, what it sees of all windows."""
+        steps = planes.strides[-len(self.step) :]
+        start = planes[trailing(slice(first, None) for first in self.offset)]
+        return strided(
+            start,
+            (*planes.shape[: -len(steps)], *self.counts, layout.reach),
+            (*planes.strides[: -len(steps)], *(n * t for n, t in zip(self.step, steps)), planes.itemsize),
+        )
 
 
 class _PlaneLayout(NamedTuple):
-    """How a channel is laid out flat, so that what one tap sees of all windows is a single contiguous run.
+    """How a channel is laid out, so that what one tap sees of all windows is a single contiguous run.
 
-    The padded plane is split into the residue classes modulo the stride (``phases``) that taps fall in. Rows keep
-    the whole width of their phase: the run overhangs the true output, and ``cut`` takes the overhang off.
+    The padded plane is split into the residue classes that taps fall in. Rows keep the whole width of their class:
+    a run overhangs the true output at the end of each row, and ``cut`` takes the overhang off.
     """
 
-    phases: list[Shape]
+    phases: list[_Phase]
     sizes: Shape
     space: Shape
-    shifts: list[tuple[int, int]]  # per tap: index of its phase, offset in the flat phase
 
     @property
     def length(self) -> int:
@@ -75,7 +101,10 @@ class _PlaneLayout(NamedTuple):
     @property
     def reach(self) -> int:
         """Length of a run: up to the last true output, where a shifted plane may end."""
-        return _flat_offset(tuple(n - 1 for n in self.space), self.sizes) + 1
+        offset = 0
+        for n, size in zip(self.space, self.sizes):
+            offset = offset * size + n - 1
+        return offset + 1
 
     def cut(self, flat: Array) -> Array:
         rows = flat.reshape(*flat.shape[:-1], self.space[0], *self.sizes[1:])
@@ -83,47 +112,44 @@ class _PlaneLayout(NamedTuple):
         return cut
 
 
-def _flat_offset(index: Shape, sizes: Shape) -> int:
-    offset = 0
-    for i, size in zip(index, sizes):
-        offset = offset * size + i
-    return offset
-
-
 def _plane_layout(kernel: Shape, geometry: Geometry, space: Shape) -> _PlaneLayout:
-    stride, _, dilation, _ = geometry
-    reaches = [[divmod(tap * d, s) for tap in range(k)] for k, s, d in zip(kernel, stride, dilation)]
-    sizes = tuple(n + axis[-1][0] for n, axis in zip(space, reaches))
-    taps = [tuple(zip(*tap)) for tap in itertools.product(*reaches)]
-    phases = sorted({phase for _, phase in taps})
-    return _PlaneLayout(phases, sizes, space, [(phases.index(phase), _flat_offset(at, sizes)) for at, phase in taps])
+    stride, dilation = geometry.stride, geometry.dilation
+    sizes = tuple(n + d * (k - 1) // s for n, k, s, d in zip(space, kernel, stride, dilation))
+    steps = tuple(d // math.gcd(s, d) for s, d in zip(stride, dilation))
+    # Taps so far apart fall in the same class again.
+    periods = [s // math.gcd(s, d) for s, d in zip(stride, dilation)]
+    phases = []
+    for first in itertools.product(*(range(min(k, period)) for k, period in zip(kernel, periods))):
+        reached = [divmod(k * d, s) for k, s, d in zip(first, stride, dilation)]
+        offset, residue = (tuple(part) for part in zip(*reached))
+        taps = tuple(slice(k, None, period) for k, period in zip(first, periods))
+        counts = tuple(len(range(n)[at]) for n, at in zip(kernel, taps))
+        phases.append(_Phase(residue, taps, counts, offset, steps))
+    return _PlaneLayout(phases, sizes, space)
 
 
 def _plane_blocks(x: Array, geometry: Geometry, layout: _PlaneLayout) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield ``(images, channels, planes)`` with ``planes`` ``(images, channels, phases, flat)`` in a reused buffer."""
+    """Yield ``(images, channels, planes)``, ``planes`` being ``(images, channels, phases, *sizes)``, reused."""
     plane = len(layout.phases) * math.prod(layout.sizes)
     wanted = max(1, BLOCK_BYTES // (plane * x.itemsize))
     channels = min(wanted, x.shape[1])
     images = min(max(1, wanted // channels), x.shape[0])
     buffer = np.zeros((images, channels, len(layout.phases), *layout.sizes), x.dtype)
-    spans = [_phase_spans(phase, geometry, layout.sizes, x.shape[2:]) for phase in layout.phases]
+    spans = [_class_spans(phase.residue, geometry, layout.sizes, x.shape[2:]) for phase in layout.phases]
     for n, c in itertools.product(range(0, x.shape[0], images), range(0, x.shape[1], channels)):
         source = x[n : n + images, c : c + channels]
-        part = buffer[: source.shape[0], : source.shape[1]]
+        planes = buffer[: source.shape[0], : source.shape[1]]
         for i, (inner, outer) in enumerate(spans):
-            part[:, :, i][trailing(inner)] = source[trailing(outer)]
-        planes = part.reshape(*part.shape[:3], -1)
+            planes[:, :, i][inner] = source[outer]
         yield slice(n, n + source.shape[0]), slice(c, c + source.shape[1]), planes
 
 
-def _phase_spans(
-    phase: Shape, geometry: Geometry, sizes: Shape, space: Shape
-) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Where the values of one phase lie in its plane (the rest is padding) and in the input."""
+def _class_spans(residue: Shape, geometry: Geometry, sizes: Shape, space: Shape) -> tuple[tuple[Any, ...], ...]:
+    """Where the values of a residue class lie in its plane (the rest is padding) and in the input."""
     inner, outer = [], []
-    for first, s, (lo, _), size, n in zip(phase, geometry.stride, geometry.pads, sizes, space):
+    for first, s, (lo, _), size, n in zip(residue, geometry.stride, geometry.pads, sizes, space):
         start = max(0, -((first - lo) // s))
         stop = max(start, min(size, -((first - lo - n) // s)))
         inner.append(slice(start, stop))
         outer.append(slice(start * s + first - lo, max(0, (stop - 1) * s + first - lo + 1), s))
-    return tuple(inner), tuple(outer)
+    return trailing(inner), trailing(outer)

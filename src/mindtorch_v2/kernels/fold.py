@@ -30,6 +30,13 @@ def trailing(slices: Iterable[slice]) -> tuple[Any, ...]:
     return (..., *slices)
 
 
+def strided(x: Array, shape: Shape, strides: Shape) -> Array:
+    """View the memory of ``x`` from its first element on."""
+    if x.flags.c_contiguous and x.dtype.isbuiltin == 1:
+        return np.ndarray(shape, x.dtype, x, 0, strides)  # a tenth of what as_strided takes
+    return as_strided(x, shape, strides)
+
+
 def windows(x: Array, kernel: Shape, stride: Shape, dilation: Shape, space: Shape) -> Array:
     """View ``x`` ``(*lead, *size)`` as ``(*lead, *kernel, *space)``: tap by tap, the values under each window.
 
@@ -37,11 +44,9 @@ def windows(x: Array, kernel: Shape, stride: Shape, dilation: Shape, space: Shap
     """
     lead = x.ndim - len(kernel)
     steps = x.strides[lead:]
-    return as_strided(
-        x,
-        x.shape[:lead] + kernel + space,
-        x.strides[:lead] + tuple(d * t for d, t in zip(dilation, steps)) + tuple(s * t for s, t in zip(stride, steps)),
-    )
+    taps = tuple(d * t for d, t in zip(dilation, steps))
+    moves = tuple(s * t for s, t in zip(stride, steps))
+    return strided(x, x.shape[:lead] + kernel + space, x.strides[:lead] + taps + moves)
 
 
 def tap_slices(tap: Shape, stride: Shape, dilation: Shape, space: Shape) -> tuple[Any, ...]:
