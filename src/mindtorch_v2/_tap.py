@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
 
 # What a recorder wants beside times; a bit set. Generated code is specialised on it.
-SHAPES, STACKS, MEMORY = 1, 2, 4
+SHAPES, STACKS, MEMORY, MODULES = 1, 2, 4, 8
 
 # One finished region is a row of plain ints in its lane, appended when it ends:
 # start_ns, end_ns, event id, sequence number (-1: none), inputs id (0: not recorded), stack id (0: not recorded).
@@ -158,6 +158,10 @@ class Recorder:
         raise NotImplementedError
 
     def freed(self, nbytes: int, address: int) -> None:
+        raise NotImplementedError
+
+    def module(self, module: Any) -> region:
+        """The region of one call of an nn.Module, for when `flags` has MODULES."""
         raise NotImplementedError
 
 

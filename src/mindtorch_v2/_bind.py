@@ -1,0 +1,148 @@
+"""Gives the op table its public names: `torch.x`, `Tensor.x`, `x_`, operators, and one function for several overloads.
+
+A name with one row is that row's function. A name with several rows is a hand-written front (`@front`), or else a
+resolver that takes the first overload the arguments fit.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._codegen import MISSING
+from ._op import OPS, Op, slow
+from ._schema import Argument
+from ._tensor import Tensor
+from .autograd import overrides
+
+FRONTS: dict[str, Any] = {}
+
+
+def front(name: str) -> Callable[[Any], Any]:
+    """Make the decorated function the public one of a name that has several overloads."""
+
+    def register(function: Any) -> Any:
+        FRONTS[name] = function
+        function.__module__ = "mindtorch_v2"
+        return function
+
+    return register
+
+
+def public(function: Any) -> Any:
+    """A plain Python function that subclasses and modes can take over, as they can every op."""
+    FRONTS[function.__name__] = function
+    return function
+
+
+def _fits_type(argument: Argument, value: Any, takes_numbers: bool) -> bool:
+    kind = argument.type.rstrip("?")
+    if value is None:
+        return argument.type.endswith("?") or (argument.has_default and argument.default is None)
+    if kind == "Tensor":
+        if isinstance(value, Tensor) or hasattr(type(value), "__torch_function__"):
+            return True
+        return takes_numbers and isinstance(value, numbers.Number)
+    if kind in ("Tensor[]", "Tensor?[]"):
+        return isinstance(value, (list, tuple))
+    if kind == "Scalar":
+        return isinstance(value, (numbers.Number, np.generic)) or (isinstance(value, Tensor) and value._a.ndim == 0)
+    if kind == "float":
+        return isinstance(value, (int, float, np.floating, np.integer))
+    if kind == "int":
+        return isinstance(value, (int, np.integer)) or (isinstance(value, Tensor) and value._a.ndim == 0)
+    if kind == "bool":
+        return isinstance(value, (bool, np.bool_))
+    if kind in ("int[]", "float[]"):
+        return isinstance(value, (list, tuple, int, np.integer))
+    if kind == "str":
+        return isinstance(value, str)
+    return True
+
+
+def matches(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call fits an overload."""
+    positional = [a for a in op.schema.arguments if not a.kwarg_only]
+    if op.varargs and len(args) > len(positional):
+        args = (*args[: len(positional) - 1], args[len(positional) - 1 :])
+    if len(args) > len(positional):
+        return False
+    given = dict(zip((a.python_name for a in positional), args, strict=False))
+    for name, value in kwargs.items():
+        name = {"axis": "dim", "keepdims": "keepdim"}.get(name, name)
+        if name in given or (name not in {a.python_name for a in op.schema.arguments} and name != "out"):
+            return False
+        given[name] = value
+    for argument in op.schema.arguments:
+        if argument.python_name not in given:
+            if not argument.has_default:
+                return False
+        elif not _fits_type(argument, given[argument.python_name], op.takes_numbers):
+            return False
+    return True
+
+
+def resolver(name: str, overloads: list[Op]) -> Any:
+    """One function for several overloads, tried in the order of their rows."""
+
+    def resolve(*args: Any, **kwargs: Any) -> Any:
+        for op in overloads:
+            if matches(op, args, kwargs):
+                return op.function(*args, **kwargs)
+        takers = overrides.overloaded((*args, *kwargs.values()))
+        if takers:
+            return overrides.offer(resolve, takers, args, kwargs)
+        got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
+        accepted = "\n".join(f" * {op.schema.text}" for op in overloads)
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n{accepted}"
+        )
+
+    resolve.__name__ = resolve.__qualname__ = name
+    resolve.__module__ = "mindtorch_v2"
+    return resolve
+
+
+def public_functions() -> dict[str, Any]:
+    """Every public operator by name."""
+    grouped: dict[str, list[Op]] = {}
+    for op in OPS.values():
+        grouped.setdefault(op.schema.name, []).append(op)
+    table = {name: ops[0].function if len(ops) == 1 else resolver(name, ops) for name, ops in grouped.items()}
+    table.update(FRONTS)
+    return table
+
+
+# Rows that are functions of torch._C._nn and the like, not methods of tensors.
+def _is_method(name: str) -> bool:
+    rows = [op for op in OPS.values() if op.schema.name == name]
+    return any(op.schema.arguments and op.schema.arguments[0].name == "self" for op in rows)
+
+
+def or_not_implemented(function: Any) -> Any:
+    """An operator: what it cannot take, the other operand may."""
+
+    def operator(self: Any, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except TypeError:
+            if isinstance(other, (Tensor, numbers.Number, np.generic)):
+                raise
+            return NotImplemented
+
+    operator.__name__ = operator.__qualname__ = function.__name__
+    return operator
+
+
+def bind_methods(functions: dict[str, Any]) -> None:
+    """Attach operators that take a tensor first to Tensor (what is there already stays)."""
+    for name, function in functions.items():
+        if name in FRONTS or _is_method(name):
+            if name not in Tensor.__dict__:
+                setattr(Tensor, name, function)
+
+
+__all__ = ["FRONTS", "MISSING", "bind_methods", "front", "matches", "or_not_implemented", "public", "public_functions", "slow"]

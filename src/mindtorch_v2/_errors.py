@@ -1,0 +1,53 @@
+"""Exceptions and messages that several layers raise, worded as torch words them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class OutOfMemoryError(RuntimeError):
+    """Memory could not be had."""
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """`[2, 3]`, as torch prints sizes in messages."""
+    return "[" + ", ".join(str(int(n)) for n in shape) + "]"
+
+
+def broadcast_error(a: Sequence[int], b: Sequence[int]) -> RuntimeError:
+    """The error for two shapes that do not broadcast, naming the first dimension (from the right) that differs."""
+    rank = max(len(a), len(b))
+    for back in range(1, rank + 1):
+        m = a[-back] if back <= len(a) else 1
+        n = b[-back] if back <= len(b) else 1
+        if m != n and m != 1 and n != 1:
+            return RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {rank - back}"
+            )
+    return RuntimeError(f"shapes {shape_text(a)} and {shape_text(b)} do not broadcast")
+
+
+def dim_error(dim: int, ndim: int) -> IndexError:
+    """The error for a dimension out of range."""
+    bound = max(ndim, 1)
+    return IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+
+
+def wrap_dim(dim: Any, ndim: int) -> int:
+    """`dim` counted from the front; 0-dim tensors count as having one dimension."""
+    bound = ndim or 1
+    if -bound <= dim < bound:
+        return int(dim) % bound
+    raise dim_error(dim, ndim)
+
+
+def wrap_dims(dims: Any, ndim: int) -> tuple[int, ...]:
+    """Several dimensions (an int or a sequence) counted from the front, each at most once."""
+    if isinstance(dims, int):
+        return (wrap_dim(dims, ndim),)
+    wrapped = tuple(wrap_dim(d, ndim) for d in dims)
+    if len(set(wrapped)) != len(wrapped):
+        twice = next(d for d in wrapped if wrapped.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return wrapped

@@ -1,0 +1,862 @@
+"""How a row becomes an operator.
+
+A row is a schema line, a kernel on NumPy arrays, and a gradient formula per input. From it this module derives the
+public function, the in-place method, `out=`, the autograd node, the event of the profiler and the slow path that does
+promotion, numbers, subclasses and modes. Rows live in `ops`; names reach users through `_bind`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections import namedtuple
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from . import _codegen, _schema, _tap
+from ._codegen import MISSING
+from ._dtype import SCALAR_TYPE_NUMBERS, bfloat16, can_cast, combine, dtype, float16, float32, get_default_dtype
+from ._dtype import FROM_NUMPY, number_type
+from ._errors import broadcast_error, shape_text
+from ._meta import MetaArray
+from ._schema import Argument
+from ._storage import CountedStorage, Storage, View
+from ._tensor import Parameter, PLAIN, Tensor, as_array, bump, make, new, storage_of
+from .autograd import anomaly, graph, grad_mode, overrides
+from .autograd.node import FREED, Node, Output, unpack, unpack_result
+
+NAMESPACE = _tap.NAMESPACE
+OPS: dict[str, Op] = {}
+
+
+class Op:
+    """One row and everything derived from it."""
+
+    def __init__(
+        self,
+        schema: str,
+        kernel: Callable[..., Any] | None,
+        *,
+        kind: str = "kernel",  # kernel, view, mutate, composite, value
+        rule: str | None = None,  # elementwise ops: same, float, compare
+        ufunc: Callable[..., Any] | None = None,
+        formulas: dict[str, Callable[..., Any]] | None = None,
+        calls: Callable[..., Any] | None = None,
+        node: str | None = None,
+        flops: Callable[..., int] | None = None,
+        all_flops: Callable[..., int] | None = None,
+        fast_when: dict[str, Any] | None = None,
+        number_fast: bool = True,
+        nondiff: tuple[int, ...] = (),
+        replay: Callable[..., Any] | None = None,
+        out: bool | None = None,
+        base: Op | None = None,
+        event: str | None = None,
+    ) -> None:
+        self.schema = parsed = _schema.parse(schema)
+        self.arguments: dict[str, Argument] = {a.name: a for a in parsed.arguments}
+        self.kernel, self.kind, self.rule, self.calls, self.base = kernel, kind, rule, calls, base
+        self.ufunc = ufunc
+        self.ident = parsed.qualified.replace(".", "__")
+        self.python_name = parsed.name
+        self.fast_when = fast_when or {}
+        self.number_fast = number_fast
+        self.nondiff = nondiff
+        self.replay = replay
+        self.takes_tensors = any(a.is_tensor or a.is_tensor_list for a in parsed.arguments)
+        self.takes_numbers = rule is not None
+        returns_tensor = all(kind == "Tensor" for kind, _ in parsed.returns)
+        self.has_out = (kind == "kernel" and returns_tensor) if out is None else out
+        self.formulas = formulas or {}
+        self.formula_parameters = {name: _parameters(f) for name, f in self.formulas.items()}
+        self.differentiable = [name for names in self.formulas for name in names.split()]
+        self._check_row()
+        self.varargs = self._find_varargs()
+        # NumPy's spellings of dim and keepdim are accepted too.
+        self.aliases = [new for old, new in _codegen._ALIASES.items() if old in self.arguments and kind != "mutate"]
+        self.aliased = [old for old in _codegen._ALIASES if old in self.arguments and kind != "mutate"]
+        self.required_text = [a.name for a in parsed.arguments if not a.has_default and a.name in self.aliased]
+        self.node_name = node or _node_name(parsed.name if base is None else base.schema.name)
+        self.event = _tap.register_event(
+            event or f"aten::{parsed.name}", parsed.overload, _tap.FUNCTION, self.describe, flops, all_flops
+        )
+        self.make_node: Any = None
+        self.function = _stub(self)
+        if parsed.qualified in OPS:
+            raise ValueError(f"row {parsed.qualified} is defined twice")
+        OPS[parsed.qualified] = self
+
+    def _check_row(self) -> None:
+        for name in self.differentiable:
+            if name not in self.arguments:
+                raise ValueError(f"row {self.schema.qualified}: gradient for {name!r}, which is no argument")
+        _codegen._saved_items(self)
+
+    def _find_varargs(self) -> str:
+        """The argument that may be given as several positional numbers: the only one after the tensor."""
+        positional = [a for a in self.schema.arguments if not a.kwarg_only]
+        rest = [a for a in positional if a.name != "self"]
+        return rest[0].name if len(rest) == 1 and rest[0].type == "int[]" and not rest[0].has_default else ""
+
+    def optional(self, name: str) -> bool:
+        return self.arguments[name].type == "Tensor?"
+
+    def describe(self, key: Any) -> _tap.InputRecord:
+        return describe_inputs(self.schema.arguments, key)
+
+    def __repr__(self) -> str:
+        return f"<op {self.schema.text}>"
+
+
+def _parameters(formula: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(formula).parameters)
+
+
+def _node_name(name: str) -> str:
+    """`_log_softmax` -> `LogSoftmaxBackward0`."""
+    words = name.strip("_").split("_")
+    return "".join(w[:1].upper() + w[1:] for w in words) + "Backward0"
+
+
+# --- stubs: functions that compile themselves when first called -------------------------------------------------------
+
+
+def _stub_template(*args: Any, **kwargs: Any) -> Any:
+    return MATERIALIZE("NAME", *args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+_STUB_CODE = _stub_template.__code__
+
+
+def _stub(op: Op) -> types.FunctionType:
+    """The public function of an op. Its code is swapped for the generated one at the first call, so that everybody
+    who took hold of it earlier calls the fast one from then on."""
+    name = op.schema.qualified
+    constants = tuple(name if c == "NAME" else c for c in _STUB_CODE.co_consts)
+    code = _STUB_CODE.replace(co_consts=constants, co_name=op.python_name)
+    function = types.FunctionType(code, NAMESPACE, op.python_name)
+    function.__module__ = "mindtorch_v2"
+    function.__qualname__ = op.python_name
+    return function
+
+
+def _materialize_and_call(name: str, *args: Any, **kwargs: Any) -> Any:
+    return materialize(OPS[name])(*args, **kwargs)
+
+
+def materialize(op: Op) -> types.FunctionType:
+    """Compile an op's functions and put them in place."""
+    ident = op.ident
+    if op.kernel is not None:
+        NAMESPACE[f"K_{ident}"] = op.kernel
+    if op.ufunc is not None:
+        NAMESPACE[f"U_{ident}"] = op.ufunc
+    if op.base is not None and op.base.ufunc is not None:
+        NAMESPACE[f"U_{op.base.ident}"] = op.base.ufunc
+    if op.calls is not None:
+        NAMESPACE[f"V_{ident}"] = op.calls
+    if op.replay is not None:
+        NAMESPACE[f"REPLAY_{ident}"] = op.replay
+    if op.schema.returns_list:
+        NAMESPACE[f"MANY_{ident}"] = _list_wrapper(op)
+    if op.schema.result_names and len(op.schema.returns) > 1:
+        NAMESPACE[f"T_{ident}"] = result_type(op)._make
+    NAMESPACE[f"S_{ident}"] = lambda *args: slow(op, args)
+    if op.formulas:
+        _materialize_backward(op)
+    _arm(op)
+    generated = _codegen.compile_function(_codegen.forward_source(op, recorded=False), op.schema.qualified)
+    function = op.function
+    function.__defaults__, function.__kwdefaults__ = generated.__defaults__, generated.__kwdefaults__
+    function.__code__ = generated.__code__
+    _materialized.append(op)
+    return function
+
+
+def _materialize_backward(op: Op) -> None:
+    for names, formula in op.formulas.items():
+        NAMESPACE[f"F_{op.ident}_{'_'.join(names.split())}"] = formula
+    run = _codegen.compile_function(_codegen.backward_source(op), f"{op.node_name} of {op.schema.qualified}")
+    outputs = len(op.schema.returns)
+    body = {"__slots__": (), "run": run, "outputs": outputs, "__module__": "mindtorch_v2.autograd", "op": op}
+    NAMESPACE[f"C_{op.ident}"] = type(op.node_name, (Node,), body)
+    op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.schema.qualified}")
+
+
+_materialized: list[Op] = []
+_twins: dict[tuple[str, int], Any] = {}
+
+
+def _arm(op: Op) -> None:
+    """Decide what an op calls when HOOK is set: its recorded twin, compiled when first needed, or the slow path."""
+    if _tap.SLOT.recorder is None:
+        NAMESPACE[f"R_{op.ident}"] = NAMESPACE[f"S_{op.ident}"]
+        return
+    flags = _tap.SLOT.flags
+    twin = _twins.get((op.ident, flags))
+    NAMESPACE[f"R_{op.ident}"] = twin if twin is not None else lambda *args: _first_recorded(op, args)
+
+
+def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
+    flags = _tap.SLOT.flags
+    source = _codegen.forward_source(op, recorded=True, flags=flags)
+    twin = _codegen.compile_function(source, f"{op.schema.qualified}, recorded {flags}")
+    _twins[op.ident, flags] = NAMESPACE[f"R_{op.ident}"] = twin
+    return twin(*args)
+
+
+def _recorder_changed(flags: int) -> None:
+    recorder = _tap.SLOT.recorder
+    NAMESPACE["STACK"] = recorder.stack if recorder is not None else None
+    for op in _materialized:
+        _arm(op)
+
+
+_tap.SLOT.listeners.append(_recorder_changed)
+
+
+def source(op: Op, recorded: bool = False, flags: int = 0) -> str:
+    """The generated text of an op, for reading."""
+    return _codegen.forward_source(op, recorded, flags)
+
+
+# --- named results ----------------------------------------------------------------------------------------------------
+
+RETURN_TYPES: dict[str, Any] = {}
+
+
+def result_type(op: Op) -> Any:
+    """The named tuple of an op with several named results, as `torch.return_types.max`."""
+    name = op.schema.name
+    key = f"{name}:{','.join(op.schema.result_names)}"
+    found = RETURN_TYPES.get(key)
+    if found is None:
+        base = namedtuple(name, op.schema.result_names)  # type: ignore[misc]
+
+        def __repr__(self: Any) -> str:
+            fields = ",\n".join(f"{f}={v!r}" for f, v in zip(self._fields, self, strict=True))
+            return f"torch.return_types.{name}(\n{fields})"
+
+        found = type(name, (base,), {"__repr__": __repr__, "__slots__": (), "__module__": "torch.return_types"})
+        RETURN_TYPES[key] = found
+        RETURN_TYPES.setdefault(name, found)
+    return found
+
+
+# --- the slow path ----------------------------------------------------------------------------------------------------
+
+
+def slow(op: Op, args: tuple[Any, ...]) -> Any:
+    """Everything the fast path does not handle: subclasses, modes, promotion, numbers, `out=`, graphs of in-place ops.
+
+    `args` are the arguments in schema order, then the NumPy spellings, then `out` where the op has one.
+    """
+    args = _settle_aliases(op, args)
+    if op.takes_tensors or NAMESPACE["MODES"]:
+        given, out = _split_out(op, args)
+        handled = overrides.dispatch(op.function, op.schema.arguments, given, out)
+        if handled is not NotImplemented:
+            return handled
+    if _tap.SLOT.recorder is not None:
+        return _recorded_slow(op, args)
+    return evaluate(op, args)
+
+
+def _settle_aliases(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Fold `axis=` into `dim` and `keepdims=` into `keepdim`, and complain about what is missing."""
+    count = len(op.schema.arguments)
+    has_out = 1 if op.has_out else 0
+    values = list(args[:count])
+    given = args[count + has_out :]
+    for name, value in zip(op.aliased, given, strict=False):
+        if value is not MISSING:
+            values[[a.name for a in op.schema.arguments].index(name)] = value
+    for argument, value in zip(op.schema.arguments, values, strict=True):
+        if value is MISSING:
+            raise TypeError(f"{op.schema.name}() missing 1 required positional arguments: \"{argument.python_name}\"")
+    return (*values, *args[count : count + has_out])
+
+
+def _split_out(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+    count = len(op.schema.arguments)
+    return args[:count], (args[count] if op.has_out and len(args) > count else None)
+
+
+def _recorded_slow(op: Op, args: tuple[Any, ...]) -> Any:
+    inputs = 0
+    if _tap.SLOT.flags & _tap.SHAPES:
+        inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in args[: len(op.schema.arguments)])))
+    seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.takes_tensors else -1
+    with _tap.region(op.event, seq, inputs):
+        return evaluate(op, args)
+
+
+def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run an op on checked arguments, with its graph and `out=`."""
+    given, out = _split_out(op, args)
+    check_arguments(op, given)
+    if op.kind == "mutate":
+        return _mutate(op, given)
+    if op.kind == "composite":
+        assert op.kernel is not None
+        return op.kernel(*given)
+    if out is not None:
+        return _evaluate_out(op, given, out)
+    results = _compute(op, given)
+    if op.kind == "value":
+        return results
+    if op.kind == "view":
+        return _wrap_view(op, given, results)
+    if op.schema.returns_list:
+        return NAMESPACE[f"MANY_{op.ident}"](results, *given)
+    return _wrap(op, given, results)
+
+
+def check_arguments(op: Op, given: tuple[Any, ...]) -> None:
+    """TypeError, in torch's words, for what cannot be a tensor where one is needed."""
+    for position, (argument, value) in enumerate(zip(op.schema.arguments, given, strict=True), 1):
+        if argument.type == "Tensor" and not isinstance(value, Tensor):
+            if op.takes_numbers and isinstance(value, (int, float, complex, bool, np.number, np.bool_)):
+                continue
+            raise TypeError(
+                f"{op.schema.name}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
+                f"not {type(value).__name__}"
+            )
+        if argument.is_tensor_list:
+            if isinstance(value, Tensor) or not isinstance(value, Iterable):
+                raise TypeError(
+                    f"{op.schema.name}(): argument '{argument.python_name}' (position {position}) must be tuple of "
+                    f"Tensors, not {type(value).__name__}"
+                )
+            for i, element in enumerate(value):
+                if not isinstance(element, Tensor) and not (element is None and argument.type == "Tensor?[]"):
+                    raise TypeError(
+                        f"expected Tensor as element {i} in argument {position - 1}, but got {type(element).__name__}"
+                    )
+
+
+def _compute(op: Op, given: tuple[Any, ...]) -> Any:
+    """Arrays (or a plain value) from arguments."""
+    if op.rule is not None:
+        return compute_elementwise(op, given)
+    if op.kernel is None or (op.calls is not None and _tap.SLOT.recorder is not None):
+        token = grad_mode.set_enabled(False)
+        try:
+            assert op.calls is not None
+            got = op.calls(*given)
+        finally:
+            grad_mode.reset_enabled(token)
+        return got._a if isinstance(got, Tensor) else [t._a for t in got]
+    return op.kernel(*[unwrap(v) for v in given])
+
+
+def unwrap(value: Any) -> Any:
+    """An argument as kernels take it."""
+    if isinstance(value, Tensor):
+        return value._a
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+        return [unwrap(v) for v in value]
+    return value
+
+
+def operand_rank(value: Any) -> tuple[int, dtype]:
+    """How an operand takes part in promotion."""
+    if isinstance(value, Tensor):
+        return (2 if value._a.ndim else 1), FROM_NUMPY[value._a.dtype]
+    return 0, number_type(value)
+
+
+def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
+    """Promote the operands, compute, and give the result its dtype."""
+    operands = [v for a, v in zip(op.schema.arguments, given, strict=True) if a.is_tensor and v is not None]
+    result = combine(operand_rank(v) for v in operands)
+    if op.rule == "float" and result.category < 2:
+        result = get_default_dtype()
+    compute = float32 if result in (float16, bfloat16) and op.rule != "compare" else result
+    values = [
+        _operand(v, compute) if a.is_tensor else v for a, v in zip(op.schema.arguments, given, strict=True)
+    ]
+    kernel = op.kernel if op.kernel is not None else op.ufunc
+    assert kernel is not None
+    try:
+        r = as_array(kernel(*values))
+    except ValueError:
+        shapes = [v.shape for v in values if isinstance(v, np.ndarray)]
+        if len(shapes) < 2:
+            raise
+        raise broadcast_error(shapes[0], shapes[1]) from None
+    if compute is not result and r.dtype == compute.np:
+        r = r.astype(result.np)
+    return r
+
+
+def _operand(value: Any, d: dtype) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        a = value._a
+        return a if a.dtype is d.np or a.dtype == d.np else a.astype(d.np)
+    if d.category == 1 and not isinstance(value, (bool, np.bool_)):
+        return np.asarray(int(value)).astype(d.np)  # wraps around as torch does
+    return np.asarray(value).astype(d.np)
+
+
+def _wrap(op: Op, given: tuple[Any, ...], results: Any) -> Any:
+    """Fresh tensors from arrays, with their node."""
+    arrays = [results] if len(op.schema.returns) == 1 else list(results)
+    tensors = [make(as_array(a)) for a in arrays]
+    attach_node(op, given, tensors)
+    if len(tensors) == 1:
+        return tensors[0]
+    return result_type(op)(*tensors) if op.schema.result_names else tuple(tensors)
+
+
+def attach_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> None:
+    """Join results to the graph if an input asks for it."""
+    if op.differentiable and grad_mode.is_grad_enabled() and _any_edge(op, given):
+        node = op.make_node(*given, *tensors)
+        attach_outputs(node, tensors, op.nondiff)
+
+
+def _any_edge(op: Op, given: tuple[Any, ...]) -> bool:
+    for argument, value in zip(op.schema.arguments, given, strict=True):
+        if argument.name in op.differentiable and value is not None:
+            for v in value if argument.is_tensor_list else (value,):
+                if graph.edge(v) is not None:
+                    return True
+    return False
+
+
+def attach_outputs(node: Node, tensors: Iterable[Tensor], nondiff: tuple[int, ...] = ()) -> None:
+    """Make tensors the outputs of a node; integer and bool ones take no part."""
+    for nr, t in enumerate(tensors):
+        if nr in nondiff or (t._a.dtype.kind in "iub"):
+            continue
+        t._ag = node if nr == 0 else Output(node, nr)
+
+
+def _wrap_view(op: Op, given: tuple[Any, ...], array: Any) -> Tensor:
+    first = given[0]
+    t: Tensor = new(Tensor)
+    t._a, t._ag, t._view, t._v = array, None, None, storage_of(first)
+    if grad_mode.is_grad_enabled():
+        graph.make_view(t, first, None if op.replay is None else op.replay(first._view, *given))
+        if op.differentiable and _any_edge(op, given):
+            t._ag = op.make_node(*given, t)
+    return t
+
+
+def _list_wrapper(op: Op) -> Callable[..., Any]:
+    """Wraps a list of arrays: views of the first argument for view ops, fresh ones otherwise."""
+    views = op.kind == "view"
+
+    def wrap_list(arrays: Any, *given: Any) -> Any:
+        given = given[: len(op.schema.arguments)]
+        if not views:
+            tensors = [make(as_array(a)) for a in arrays]
+        else:
+            storage = storage_of(given[0])
+            tensors = [graph.shared(a, storage) for a in arrays]
+            if grad_mode.is_grad_enabled():
+                for t in tensors:
+                    graph.make_view(t, given[0], None)
+        if op.differentiable and grad_mode.is_grad_enabled() and _any_edge(op, given):
+            node = _list_node(op, given, tensors)
+            attach_outputs(node, tensors)
+        return tuple(tensors) if op.schema.name != "chunk" else tuple(tensors)
+
+    return wrap_list
+
+
+def _list_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> Node:
+    """The node of an op with a list of results; its class knows how many there are."""
+    node: Node = op.make_node(*given, tensors[0])
+    cls = _sized_class(type(node), len(tensors))
+    sized = new(cls)
+    for slot in ("edges", "saved", "seq", "hooks"):
+        setattr(sized, slot, getattr(node, slot))
+    if len(tensors) == 1:
+        sized.shape, sized.dtype = tensors[0]._a.shape, tensors[0]._a.dtype
+    else:
+        sized.shape = tuple(t._a.shape for t in tensors)
+        sized.dtype = tuple(t._a.dtype for t in tensors)
+    return sized  # type: ignore[no-any-return]
+
+
+_sized: dict[tuple[type, int], type] = {}
+
+
+def _sized_class(cls: type, count: int) -> type:
+    found = _sized.get((cls, count))
+    if found is None:
+        found = _sized[cls, count] = type(cls.__name__, (cls,), {"__slots__": (), "outputs": count})
+    return found
+
+
+# --- out= -------------------------------------------------------------------------------------------------------------
+
+
+def _evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
+    outs = [out] if isinstance(out, Tensor) else list(out)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.schema.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
+    if grad_mode.is_grad_enabled() and (_any_edge(op, given) or any(o._ag is not None for o in outs)):
+        raise RuntimeError(
+            f"{op.schema.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
+        )
+    results = _compute(op, given)
+    arrays = [results] if len(op.schema.returns) == 1 else list(results)
+    for o, a in zip(outs, arrays, strict=True):
+        write_out(o, as_array(a))
+    if len(outs) == 1:
+        return outs[0]
+    return result_type(op)(*outs) if op.schema.result_names else tuple(outs)
+
+
+def write_out(out: Tensor, array: Any) -> None:
+    """Store a result into `out`, resizing it as torch does."""
+    to, from_ = out.dtype, FROM_NUMPY[array.dtype]
+    if not can_cast(from_, to):
+        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+    if out._a.shape != array.shape:
+        graph.resize(out, array.shape)
+    if type(out._a) is not MetaArray:
+        np.copyto(out._a, array, casting="unsafe")
+    bump(out)
+
+
+_TYPE_NAMES = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
+    "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def type_name(d: dtype) -> str:
+    """`Float`, `Long`, … as torch's messages say."""
+    return _TYPE_NAMES.get(d.name, d.name)
+
+
+# --- in place ---------------------------------------------------------------------------------------------------------
+
+
+def _mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
+    """Run an in-place op, with its part in the graph."""
+    self: Tensor = given[0]
+    building = grad_mode.is_grad_enabled() and (_any_edge(op, given) or graph.edge(self) is not None)
+    if not building:
+        _run_in_place(op, given)
+        bump(self)
+        return self
+    graph.check_in_place(self)
+    original = self
+    if "self" in {p for ps in op.formula_parameters.values() for p in ps}:
+        original = make(self._a.copy())
+        original._ag = graph.edge(self)
+    before = graph.edge(self)
+    _run_in_place(op, given)
+    bump(self)
+    stand_in = original
+    if original is self:
+        stand_in = graph.shared(self._a, storage_of(self))
+        stand_in._ag = before
+    result = graph.shared(self._a, storage_of(self))
+    node = op.make_node(stand_in, *given[1:], result) if op.differentiable else None
+    graph.rebase(self, node)
+    return self
+
+
+def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
+    self = given[0]
+    if op.base is None:
+        assert op.kernel is not None
+        op.kernel(*[unwrap(v) for v in given])
+        return
+    results = _compute(op.base, given)
+    r = as_array(results)
+    to, from_ = self.dtype, FROM_NUMPY[r.dtype]
+    if not can_cast(from_, to):
+        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+    if r.shape != self._a.shape:
+        raise RuntimeError(
+            f"output with shape {shape_text(self._a.shape)} doesn't match the broadcast shape {shape_text(r.shape)}"
+        )
+    if type(self._a) is not MetaArray:
+        np.copyto(self._a, r, casting="unsafe")
+
+
+def in_place(op: Op) -> Op:
+    """The row of `op_`, derived from the row of `op`."""
+    text = op.schema.text
+    head, _, tail = text.partition("(")
+    name, dot, overload = head.partition(".")
+    schema = f"{name}_{dot}{overload}({tail.rpartition('->')[0]}-> Tensor"
+    return Op(
+        schema,
+        None,
+        kind="mutate",
+        rule=op.rule,
+        ufunc=op.ufunc,
+        formulas=op.formulas,
+        node=op.node_name,
+        fast_when=op.fast_when,
+        number_fast=op.number_fast,
+        base=op,
+        out=False,
+    )
+
+
+# --- inputs as the profiler shows them --------------------------------------------------------------------------------
+
+
+def input_key(value: Any) -> Any:
+    """What stands for one argument in an inputs key."""
+    if isinstance(value, Tensor):
+        a = value._a
+        return (a.shape, a.strides, a.dtype)
+    if isinstance(value, (list, tuple)):
+        return ["list", *[input_key(v) for v in value]]
+    return ["value", type(value), value]
+
+
+def freeze(key: Any) -> Any:
+    """A key made hashable."""
+    if isinstance(key, (list, tuple)):
+        return tuple(freeze(k) for k in key)
+    try:
+        hash(key)
+    except TypeError:
+        return repr(key)
+    return key
+
+
+def _input_argument(value: Any) -> Any:
+    return freeze(input_key(value))
+
+
+def describe_inputs(arguments: tuple[Argument, ...], key: Any) -> _tap.InputRecord:
+    """Shapes, strides, types and values of the arguments an inputs key stands for."""
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    types_: list[str] = []
+    concrete: list[Any] = []
+    for argument, part in zip(arguments, key, strict=False):
+        shape, stride, kind, value = _describe(argument, part)
+        shapes.append(shape)
+        strides.append(stride)
+        types_.append(kind)
+        concrete.append(value)
+    return _tap.InputRecord(shapes, strides, types_, concrete)
+
+
+def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
+    if isinstance(part, tuple) and len(part) == 3 and isinstance(part[2], np.dtype):
+        return _describe_tensor(part)
+    if isinstance(part, tuple) and part and part[0] == "list":
+        entries = part[1:]
+        if argument.is_tensor_list:
+            rows = [_describe_tensor(p) for p in entries if isinstance(p[2], np.dtype)]
+            return [r[0] for r in rows], [r[1] for r in rows], "TensorList", None
+        values = [p[2] for p in entries]
+        return [], [], "ScalarList", values
+    value = part[2] if isinstance(part, tuple) and part and part[0] == "value" else part
+    if argument.is_tensor and isinstance(value, (int, float, complex)):
+        return [], [], FROM_NUMBER[type(value)], None
+    if isinstance(value, dtype):
+        return [], [], "Scalar", SCALAR_TYPE_NUMBERS.get(value.name)
+    if isinstance(value, (bool, int, float, complex)):
+        return [], [], "Scalar", value
+    return [], [], "", None
+
+
+FROM_NUMBER: dict[type, str] = {bool: "bool", int: "long int", float: "double", complex: "c10::complex<double>"}
+
+
+def _describe_tensor(part: Any) -> tuple[Any, Any, str, Any]:
+    shape, strides, np_dtype = part
+    size = np_dtype.itemsize
+    known = FROM_NUMPY.get(np_dtype)
+    return list(shape), [s // size for s in strides], known.cpp_name if known else str(np_dtype), None
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _formulas(given: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("__", " "): f for name, f in given.items()}
+
+
+def op(schema: str, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Row of an op whose decorated kernel takes and gives fresh arrays. Other keywords are gradient formulas, named by
+    the input they are for (`a__b` for a formula that gives the gradients of `a` and `b` together)."""
+    return lambda kernel: Op(schema, kernel, **_options(options))
+
+
+def view(schema: str, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Row of an op whose kernel gives a view (or views) of its first argument."""
+    return lambda kernel: Op(schema, kernel, kind="view", **_options(options))
+
+
+def composite(schema: str, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Row of an op made of other ops: an event of its own, no gradient of its own; the body works on tensors."""
+    return lambda body: Op(schema, body, kind="composite", **_options(options))
+
+
+def explicit(schema: str, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Row of an op made of other ops but with gradient formulas of its own; the body works on tensors, without graph."""
+    return lambda body: Op(schema, None, calls=body, **_options(options))
+
+
+def mutating(schema: str, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Row of an op whose kernel changes its first argument in place and which has no functional form of its own."""
+    return lambda kernel: Op(schema, kernel, kind="mutate", **_options(options))
+
+
+def value(schema: str, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Row of an op whose kernel gives a plain Python value."""
+    return lambda kernel: Op(schema, kernel, kind="value", **_options(options))
+
+
+def unary(name: str, ufunc: Callable[..., Any], rule: str = "float", **options: Any) -> Op:
+    """Row of an elementwise op on one tensor."""
+    schema = name if "(" in name else f"{name}(Tensor self) -> Tensor"
+    return Op(schema, options.pop("kernel", None), rule=rule, ufunc=ufunc, **_options(options))
+
+
+def binary(name: str, ufunc: Callable[..., Any], rule: str = "same", **options: Any) -> Op:
+    """Row of an elementwise op on two tensors, either of which may be a number."""
+    schema = name if "(" in name else f"{name}(Tensor self, Tensor other) -> Tensor"
+    return Op(schema, options.pop("kernel", None), rule=rule, ufunc=ufunc, **_options(options))
+
+
+_OPTION_NAMES = set(inspect.signature(Op.__init__).parameters) - {"self", "schema", "kernel", "kind", "base", "formulas"}
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """Split keywords into options of `Op` and gradient formulas."""
+    options = {k: v for k, v in given.items() if k in _OPTION_NAMES}
+    if "inputs" in given:  # the formula for an argument whose name is an option's
+        raise TypeError("a row takes gradient formulas by argument name")
+    options["formulas"] = _formulas({k: v for k, v in given.items() if k not in _OPTION_NAMES})
+    return options
+
+
+# --- what generated code calls by name --------------------------------------------------------------------------------
+
+
+class _Numbers(dict[Any, Any]):
+    """0-dim arrays of Python numbers in one dtype. Zero is never kept: 0.0 and -0.0 are one key but two values."""
+
+    def __init__(self, np_dtype: Any) -> None:
+        self.np_dtype = np_dtype
+
+    def __missing__(self, number: Any) -> Any:
+        array = np.asarray(number, self.np_dtype)
+        if number:
+            if len(self) > 4096:
+                self.clear()
+            self[number] = array
+        return array
+
+
+def _int64(number: int) -> Any:
+    if not -(2**63) <= number < 2**63:
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return np.asarray(number, np.int64)
+
+
+def _all_plain(tensors: Any) -> bool:
+    return isinstance(tensors, (list, tuple)) and all(t is None or type(t) in PLAIN for t in tensors)
+
+
+def _fix(r: Any) -> Any:
+    """A kernel's result as an array; meta arrays pass."""
+    return r if isinstance(r, np.ndarray) else np.asarray(r)
+
+
+def _broadcast(*arrays: Any) -> Exception:
+    shapes = [a.shape for a in arrays]
+    return broadcast_error(shapes[0], next((s for s in shapes[1:] if s != shapes[0]), shapes[-1]))
+
+
+def _fits(a: Any, into: Any) -> bool:
+    """Whether `a` broadcasts to the shape of `into`."""
+    if a.ndim > into.ndim:
+        return False
+    return all(m == n or m == 1 for m, n in zip(reversed(a.shape), reversed(into.shape), strict=False))
+
+
+def _new_lane() -> Any:
+    return _tap.current_lane()
+
+
+def _version(value: Any) -> int:
+    return value._v.version if isinstance(value, Tensor) and value._v is not None else 0
+
+
+def _sizes(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [v._a.shape for v in value]
+    return value._a.shape if isinstance(value, Tensor) else ()
+
+
+def _intern_tensors(tensors: Iterable[Any]) -> int:
+    """Inputs id of a plain sequence of tensors (autograd nodes, custom functions)."""
+    return _tap.intern_inputs(_PlainInputs(freeze(tuple(input_key(t) for t in tensors))))
+
+
+class _PlainInputs(tuple[Any, ...]):
+    """An inputs key that belongs to no schema."""
+
+    __slots__ = ()
+
+
+def describe_plain(key: Any) -> _tap.InputRecord:
+    """Describe an inputs key made by `_intern_tensors`."""
+    anything = Argument("input", "Tensor", False, None, False)
+    return describe_inputs((anything,) * len(key), key)
+
+
+_tap.describe_plain = describe_plain  # type: ignore[attr-defined]
+
+NAMESPACE.update(
+    MATERIALIZE=_materialize_and_call,
+    MODES=False,
+    SAVING=None,
+    NEW=new,
+    Tensor=Tensor,
+    Parameter=Parameter,
+    STORAGE=Storage,
+    COUNTED=CountedStorage,
+    View=View,
+    ndarray=np.ndarray,
+    F32=np.dtype(np.float32),
+    F64=np.dtype(np.float64),
+    I64=np.dtype(np.int64),
+    F32_NUMBERS=_Numbers(np.float32),
+    F64_NUMBERS=_Numbers(np.float64),
+    INT64=_int64,
+    ALL_PLAIN=_all_plain,
+    FIX=_fix,
+    BROADCAST=_broadcast,
+    FITS=_fits,
+    LIVE=graph.live,
+    EDGE=graph.edge,
+    ATTACH=attach_outputs,
+    UNPACK=unpack,
+    UNPACK_RESULT=unpack_result,
+    FREED=FREED,
+    LANES=_tap.LANES,
+    LANE=_new_lane,
+    INPUT_IDS=_tap.INPUT_IDS,
+    INTERN=_tap.intern_inputs,
+    INPUT=_input_argument,
+    FREEZE=freeze,
+    VERSION=_version,
+    SIZES=_sizes,
+    STACK=None,
+)

@@ -1,0 +1,49 @@
+"""What tensors on the same memory share: a version counter, and the memory accounting of a recorder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _tap
+
+
+class Storage:
+    """Shared by every tensor that looks at one block of memory. `version` counts in-place changes."""
+
+    __slots__ = ("version", "__weakref__")
+
+    def __init__(self) -> None:
+        self.version = 0
+
+
+class CountedStorage(Storage):
+    """A storage whose allocation a recorder has seen; it reports its end too. Made only while memory is recorded."""
+
+    __slots__ = ("nbytes", "address")
+
+    def __init__(self, array: Any) -> None:
+        self.version = 0
+        self.nbytes: int = array.nbytes
+        self.address: int = array.ctypes.data
+        recorder = _tap.SLOT.recorder
+        if recorder is not None:
+            recorder.allocated(self.nbytes, self.address)
+
+    def __del__(self) -> None:
+        recorder = _tap.SLOT.recorder
+        if recorder is not None:
+            recorder.freed(self.nbytes, self.address)
+
+
+class View:
+    """How a tensor is a differentiable view: its base tensor and the storage version its grad_fn is good for.
+
+    `replay` remakes the view from the base where strides alone cannot (another dtype on the same bytes).
+    """
+
+    __slots__ = ("base", "version", "replay")
+
+    def __init__(self, base: Any, version: int, replay: Any = None) -> None:
+        self.base = base
+        self.version = version
+        self.replay = replay

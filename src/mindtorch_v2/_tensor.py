@@ -1,0 +1,232 @@
+"""The Tensor: a view on NumPy memory, its place in the autograd graph, and what it shares with its views.
+
+Only state and its plain readers live here. Operators are attached from the op table, autograd methods from `autograd`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _tap
+from ._device import CPU, META, device, layout, strided
+from ._dtype import FROM_NUMPY, dtype
+from ._meta import MetaArray
+from ._size import Size
+from ._storage import CountedStorage, Storage, View
+
+new: Any = object.__new__
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype.
+
+    `_a`: the array (its strides and offset are the tensor's); `_ag`: None, the node whose output it is (an `Output`
+    where it is not the first one), or its `AccumulateGrad` for a leaf that requires grad; `_v`: the `Storage` shared
+    with views, made when first needed; `_view`: a `View` for differentiable views, else None.
+    """
+
+    __slots__ = ("_a", "_ag", "_v", "_view", "__dict__", "__weakref__")
+
+    _a: Any
+    _ag: Any
+    _v: Storage | None
+    _view: View | None
+
+    # NumPy defers to our reflected operators.
+    __array_priority__ = 1000
+
+    @property
+    def shape(self) -> Size:
+        return tuple.__new__(Size, self._a.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        shape = self._a.shape
+        if dim is None:
+            return tuple.__new__(Size, shape)
+        try:
+            return shape[dim]
+        except IndexError:
+            n = len(shape) or 1
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+            ) from None
+
+    @property
+    def dtype(self) -> dtype:
+        return FROM_NUMPY[self._a.dtype]
+
+    @property
+    def device(self) -> device:
+        return META if type(self._a) is MetaArray else CPU
+
+    @property
+    def layout(self) -> layout:
+        return strided
+
+    @property
+    def ndim(self) -> int:
+        ndim: int = self._a.ndim
+        return ndim
+
+    def dim(self) -> int:
+        ndim: int = self._a.ndim
+        return ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        size: int = self._a.size
+        return size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        size: int = self._a.dtype.itemsize
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        return self.element_size()
+
+    @property
+    def nbytes(self) -> int:
+        return self.element_size() * self.numel()
+
+    def stride(self, dim: int | None = None) -> Any:
+        strides = element_strides(self._a)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        a = self._a
+        if type(a) is MetaArray:
+            return 0
+        owner = memory_owner(a)
+        return (address(a) - address(owner)) // a.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return 0 if type(self._a) is MetaArray or self._a.size == 0 else address(self._a)
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._v is None else self._v.version
+
+    @property
+    def is_cuda(self) -> bool:
+        return False
+
+    is_xpu = is_mps = is_mkldnn = is_quantized = is_sparse = is_sparse_csr = is_nested = is_cuda
+
+    @property
+    def is_cpu(self) -> bool:
+        return type(self._a) is not MetaArray
+
+    @property
+    def is_meta(self) -> bool:
+        return type(self._a) is MetaArray
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def get_device(self) -> int:
+        return -1
+
+    def __len__(self) -> int:
+        shape = self._a.shape
+        if not shape:
+            raise TypeError("len() of a 0-d tensor")
+        length: int = shape[0]
+        return length
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Parameter(Tensor):
+    """A tensor that modules collect; operators give plain tensors back. Its constructor lives in `nn.parameter`."""
+
+    __slots__ = ()
+
+
+PLAIN = frozenset((Tensor, Parameter))
+
+
+def make(array: Any) -> Tensor:
+    """A fresh plain tensor on `array`, which nobody else may hold."""
+    t: Tensor = new(Tensor)
+    t._a = array
+    t._ag = None
+    t._view = None
+    t._v = CountedStorage(array) if _tap.SLOT.flags & _tap.MEMORY else None
+    return t
+
+
+def alias(array: Any, storage: Storage) -> Tensor:
+    """A plain tensor on memory that `storage` stands for; not a differentiable view."""
+    t: Tensor = new(Tensor)
+    t._a = array
+    t._ag = None
+    t._view = None
+    t._v = storage
+    return t
+
+
+def storage_of(t: Tensor) -> Storage:
+    """The tensor's storage token, made if it has none yet."""
+    storage = t._v
+    if storage is None:
+        storage = t._v = Storage()
+    return storage
+
+
+def bump(t: Tensor) -> None:
+    """Count one in-place change."""
+    storage_of(t).version += 1
+
+
+def as_array(value: Any) -> Any:
+    """`value` as an ndarray: NumPy gives scalars for 0-dim results."""
+    return value if isinstance(value, np.ndarray) else np.asarray(value)
+
+
+def address(a: np.ndarray[Any, Any]) -> int:
+    """Where the first element lies."""
+    pointer: int = a.__array_interface__["data"][0]
+    return pointer
+
+
+def memory_owner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory `a` looks at."""
+    while isinstance(a.base, np.ndarray):
+        a = a.base
+    return a
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements, as torch gives them (dimensions of size 0 count as 1)."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def element_strides(a: Any) -> tuple[int, ...]:
+    """Strides in elements, as torch gives them."""
+    if type(a) is MetaArray or a.size == 0 and a.flags.c_contiguous:
+        return contiguous_strides(a.shape)
+    itemsize = a.dtype.itemsize
+    return tuple(s // itemsize for s in a.strides)
+
+
+def numel_of(shape: tuple[int, ...]) -> int:
+    """How many elements a shape holds."""
+    return math.prod(shape)

@@ -1,0 +1,1 @@
+"""Automatic differentiation: torch.autograd's names."""

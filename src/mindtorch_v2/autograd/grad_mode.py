@@ -1,0 +1,162 @@
+"""Whether ops build a graph: grad mode and inference mode, per thread, as context managers and decorators."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from .. import _tap
+
+# A ContextVar reads in a third of the time of a thread-local, and new threads start with the default as torch's do.
+_enabled: ContextVar[bool] = ContextVar("grad_enabled", default=True)
+_inference: ContextVar[bool] = ContextVar("inference", default=False)
+
+is_grad_enabled: Callable[[], bool] = _enabled.get
+is_inference_mode_enabled: Callable[[], bool] = _inference.get
+set_enabled = _enabled.set
+reset_enabled = _enabled.reset
+_tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=_enabled.set, GRAD_RESET=_enabled.reset)
+
+
+class _Mode:
+    """A mode that is entered and left; also decorates functions and generator functions."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> _Mode:
+        """A fresh one of the same settings (each call of a decorated function enters its own)."""
+        return type(self)()
+
+    def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} decorates functions, not the class {function.__name__}")
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The mode holds while the generator's own code runs, never while it is suspended."""
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            try:
+                with self.clone():
+                    item = generator.send(None)
+                while True:
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            item = generator.throw(error)
+                    else:
+                        with self.clone():
+                            item = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+
+        return wrapped
+
+
+class _GradMode(_Mode):
+    """Sets grad mode to `mode` while entered; may be nested and re-used."""
+
+    mode = True
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_enabled.get())
+        _enabled.set(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        _enabled.set(self._before.pop())
+
+
+class no_grad(_GradMode):
+    """No graph is built inside."""
+
+    mode = False
+
+    def __new__(cls, function: Any = None) -> Any:
+        instance = super().__new__(cls)
+        if function is None:
+            return instance
+        instance.__init__()  # type: ignore[misc]
+        return instance(function)
+
+
+class enable_grad(_GradMode):
+    """Graphs are built inside, also within `no_grad`."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        instance = super().__new__(cls)
+        if function is None:
+            return instance
+        instance.__init__()  # type: ignore[misc]
+        return instance(function)
+
+
+class set_grad_enabled(_GradMode):
+    """Sets grad mode at once; as a context manager it is restored at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._at_creation = _enabled.get()
+        self.mode = bool(mode)
+        _enabled.set(self.mode)
+
+    def __enter__(self) -> None:
+        self._before.append(self._at_creation)
+        _enabled.set(self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        _enabled.set(self._at_creation)
+        return super().__call__(function)
+
+    def clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+
+class inference_mode(_Mode):
+    """Like `no_grad`, for code whose results never meet autograd."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.mode = mode
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._before.append((_enabled.get(), _inference.get()))
+        _enabled.set(not self.mode)
+        _inference.set(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        before = self._before.pop()
+        _enabled.set(before[0])
+        _inference.set(before[1])
+
+    def clone(self) -> inference_mode:
+        return type(self)(self.mode)

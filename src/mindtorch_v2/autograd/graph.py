@@ -1,0 +1,274 @@
+"""How tensors sit in the graph: edges, views and in-place changes, and hooks on what is saved.
+
+A view keeps only its base; when the base (or another view of it) changed since, its place in the graph is found again
+from its strides. An in-place change of a view becomes a change of part of the base.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _tap
+from .._errors import shape_text
+from .._meta import MetaArray, meta
+from .._storage import View
+from .._tensor import Tensor, alias, element_strides, storage_of
+from . import anomaly, grad_mode
+from .engine import door
+from .node import AccumulateGrad, Node, Output, Packed
+
+shared = alias
+
+
+def edge(value: Any) -> Any:
+    """What a node that takes `value` as input has as edge: None unless it is a tensor that requires grad."""
+    if not isinstance(value, Tensor):
+        return None
+    return value._ag if value._view is None else live(value)
+
+
+def live(t: Tensor) -> Any:
+    """The present place of a view in the graph, found again if its base changed since it was last looked up."""
+    view = t._view
+    assert view is not None
+    base = view.base
+    storage = t._v
+    if base._ag is None or storage is None or storage.version == view.version:
+        return t._ag
+    if type(base._ag) is not AccumulateGrad:
+        token = grad_mode.set_enabled(True)
+        try:
+            remade = view.replay(base) if view.replay is not None else door.restride(base, t)
+        finally:
+            grad_mode.reset_enabled(token)
+        t._ag = remade._ag
+    view.version = storage.version
+    return t._ag
+
+
+def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | None) -> None:
+    """Say that `t` is a differentiable view of `source`."""
+    before = source._view
+    storage = storage_of(source)
+    if before is not None and before.replay is not None and replay is None:
+        replay = _composed(before.replay, t)
+    t._view = View(source if before is None else before.base, storage.version, replay)
+
+
+def _composed(outer: Callable[[Tensor], Tensor], t: Tensor) -> Callable[[Tensor], Tensor]:
+    shape, strides = t._a.shape, element_strides(t._a)
+    offset = t.storage_offset()
+    return lambda base: door.as_strided(outer(base), shape, strides, offset)
+
+
+def check_in_place(t: Tensor) -> None:
+    """Refuse what would break a leaf."""
+    if type(t._ag) is AccumulateGrad:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if t._view is not None and type(t._view.base._ag) is AccumulateGrad:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+class Geometry:
+    """Shape, element strides and offset of a tensor within its storage."""
+
+    __slots__ = ("shape", "strides", "offset")
+
+    def __init__(self, t: Tensor) -> None:
+        self.shape: tuple[int, ...] = t._a.shape
+        self.strides = element_strides(t._a)
+        self.offset = t.storage_offset()
+
+
+class CopySlices(Node):
+    """The node of a base of which a part was changed in place by another node."""
+
+    __slots__ = ("inner", "base", "part")
+
+    def __init__(self, base: Tensor, part: Tensor, inner: Node) -> None:
+        takes_self = _takes_self(inner)
+        self.inner, self.base, self.part = inner, Geometry(base), Geometry(part)
+        self.edges = (base._ag, *inner.edges[1 if takes_self else 0 :])
+        self.saved = ()
+        self.seq = _tap.NAMESPACE["SEQ"]
+        _tap.NAMESPACE["SEQ"] += 1
+        self.shape, self.dtype, self.hooks = base._a.shape, base._a.dtype, None
+
+    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        gradient = grads[0]
+        part = door.read_part(gradient, self.base, self.part)
+        results = self.inner.run((part,))
+        takes_self = _takes_self(self.inner)
+        mine = results[0] if takes_self else None
+        rest = results[1:] if takes_self else results
+        base = None
+        if self.edges[0] is not None:
+            base = door.write_part(gradient, mine, self.base, self.part)
+        return (base, *rest)
+
+    def release(self) -> None:
+        self.saved = None
+        self.inner.release()
+
+
+def _takes_self(node: Node) -> bool:
+    """Whether the first edge of an in-place op's node is the changed tensor itself."""
+    op = getattr(type(node), "op", None)
+    return op is None or op.differentiable[:1] == ["self"]
+
+
+def rebase(t: Tensor, node: Node | None) -> None:
+    """Give `t`, just changed in place, its new place in the graph."""
+    if node is None:
+        t._ag = None
+        return
+    view = t._view
+    if view is None:
+        t._ag = node
+        return
+    base = view.base
+    base._ag = CopySlices(base, t, node)
+    if base._view is not None:
+        raise RuntimeError("the base of a view is a view itself")
+    view.version = -1
+    live(t)
+
+
+def resize(t: Tensor, shape: tuple[int, ...]) -> None:
+    """Give `out=` the shape of the result."""
+    if t._a.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {shape_text(t._a.shape)}, which does "
+            f"not match the required output shape {shape_text(shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
+            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            stacklevel=2,
+        )
+    t._a = meta(shape, t._a.dtype) if type(t._a) is MetaArray else np.empty(shape, t._a.dtype)
+
+
+# --- hooks on saved tensors -------------------------------------------------------------------------------------------
+
+_hooks = threading.local()
+_active = 0
+_lock = threading.Lock()
+
+
+def _stack() -> list[Any]:
+    stack: list[Any] | None = getattr(_hooks, "stack", None)
+    if stack is None:
+        stack = _hooks.stack = []
+    return stack
+
+
+def update_saving() -> None:
+    """Tell generated code whether new nodes must be looked at."""
+    _tap.NAMESPACE["SAVING"] = _node_made if _active or anomaly.is_enabled() else None
+
+
+def _node_made(node: Any) -> None:
+    if anomaly.is_enabled():
+        anomaly.remember(node)
+    stack = _stack()
+    if stack and stack[-1] is not None:
+        pack_saved(node, *stack[-1])
+
+
+def pack_saved(node: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+    """Send what a node saved through a pack hook."""
+    saved = []
+    for item in node.saved:
+        if isinstance(item, Tensor):
+            saved.append(_packed(item, pack, unpack))
+        elif isinstance(item, tuple) and any(isinstance(x, Tensor) for x in item):
+            saved.append(tuple(_packed(x, pack, unpack) if isinstance(x, Tensor) else x for x in item))
+        elif isinstance(item, np.ndarray):
+            saved.append(_packed(alias(item, storage_of(alias(item, None))), pack, unpack))  # type: ignore[arg-type]
+        else:
+            saved.append(item)
+    node.saved = tuple(saved)
+
+
+def _packed(t: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
+    token = grad_mode.set_enabled(False)
+    try:
+        return Packed(pack(t), unpack)
+    finally:
+        grad_mode.reset_enabled(token)
+
+
+class saved_tensors_hooks:
+    """Inside, what ops save for backward goes through `pack_hook`, and comes back through `unpack_hook`."""
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        _enter((self.pack_hook, self.unpack_hook))
+
+    def __exit__(self, *exc: object) -> None:
+        _leave()
+
+
+def _enter(hooks: Any) -> None:
+    global _active
+    _stack().append(hooks)
+    with _lock:
+        _active += 1
+        update_saving()
+
+
+def _leave() -> None:
+    global _active
+    _stack().pop()
+    with _lock:
+        _active -= 1
+        update_saving()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps saved tensors on the CPU, where they already are."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda t: t, lambda t: t)
+
+
+class disable_saved_tensors_hooks:
+    """Inside, entering saved-tensor hooks is an error that says `error_message`."""
+
+    def __init__(self, error_message: str) -> None:
+        self.error_message = error_message
+
+    def __enter__(self) -> None:
+        _enter(None)
+
+    def __exit__(self, *exc: object) -> None:
+        _leave()
+
+
+def get_gradient_edge(tensor: Tensor) -> Any:
+    """The (node, output number) whose gradient is that of `tensor`."""
+    if edge(tensor) is None:
+        raise RuntimeError("It is not possible to get the gradient edge of a Tensor that does not require gradients")
+    found = edge(tensor)
+    return GradientEdge(found.node, found.nr) if type(found) is Output else GradientEdge(found, 0)
+
+
+class GradientEdge(tuple[Any, ...]):
+    """A node and the number of one of its outputs."""
+
+    def __new__(cls, node: Any, output_nr: int) -> GradientEdge:
+        return super().__new__(cls, (node, output_nr))
+
+    @property
+    def node(self) -> Any:
+        return self[0]
+
+    @property
+    def output_nr(self) -> int:
+        return int(self[1])

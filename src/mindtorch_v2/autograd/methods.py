@@ -1,0 +1,235 @@
+"""Autograd methods of Tensor: requires_grad, grad, backward, hooks and the rest."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import Parameter, Tensor, alias, storage_of
+from . import backward as _backward
+from . import grad_mode
+from .graph import edge
+from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
+
+
+def method(function: Any) -> Any:
+    """Attach a function (or property) to Tensor under its own name."""
+    name = function.fget.__name__ if isinstance(function, property) else function.__name__
+    setattr(Tensor, name, function)
+    return function
+
+
+def _get_requires_grad(self: Tensor) -> bool:
+    return edge(self) is not None
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    requires_grad_(self, value)
+
+
+Tensor.requires_grad = property(_get_requires_grad, _set_requires_grad)  # type: ignore[attr-defined]
+
+
+@method
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Make a leaf require grad (or not)."""
+    ag = edge(self)
+    if requires_grad:
+        if ag is None:
+            if not (self.dtype.is_floating_point or self.dtype.is_complex):
+                raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            kept = self.__dict__.pop("_grad", None)
+            leaf = self._ag = AccumulateGrad(self)
+            leaf.grad = kept
+        return self
+    if ag is not None:
+        if type(ag) is not AccumulateGrad:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+        if ag.grad is not None:
+            self.__dict__["_grad"] = ag.grad
+        self._ag = None
+    return self
+
+
+@method
+@property
+def grad_fn(self: Tensor) -> Any:
+    """The node that made this tensor; None for leaves."""
+    node = target(edge(self))
+    return None if type(node) is AccumulateGrad else node
+
+
+@method
+@property
+def is_leaf(self: Tensor) -> bool:
+    ag = edge(self)
+    return ag is None or type(ag) is AccumulateGrad
+
+
+@method
+@property
+def output_nr(self: Tensor) -> int:
+    return output_number(edge(self))
+
+
+def _get_grad(self: Tensor) -> Tensor | None:
+    ag = self._ag
+    if type(ag) is AccumulateGrad:
+        return ag.grad
+    kept: Tensor | None = self.__dict__.get("_grad")
+    if kept is None and edge(self) is not None and "_retains" not in self.__dict__:
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+            "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+            "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+            "you access the leaf Tensor instead.",
+            stacklevel=2,
+        )
+    return kept
+
+
+def _set_grad(self: Tensor, value: Tensor | None) -> None:
+    if value is not None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value.dtype is not self.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype '{self.dtype}'. "
+                "Please ensure that the gradient and the tensor have the same dtype"
+            )
+        if value._a.shape != self._a.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+    if type(self._ag) is AccumulateGrad:
+        self._ag.grad = value
+    elif value is None:
+        self.__dict__.pop("_grad", None)
+    else:
+        self.__dict__["_grad"] = value
+
+
+def _del_grad(self: Tensor) -> None:
+    _set_grad(self, None)
+
+
+Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-defined]
+
+
+def _get_data(self: Tensor) -> Tensor:
+    t = alias(self._a, storage_of(self))
+    return t if type(self) in (Tensor, Parameter) else t.as_subclass(type(self))  # type: ignore[attr-defined,no-any-return]
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    """Let the tensor look at other memory; its place in the graph and its grad stay."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    self._a = value._a
+    if type(self._ag) is AccumulateGrad:
+        self._ag.array = value._a
+    self._v = storage_of(value)
+
+
+Tensor.data = property(_get_data, _set_data)  # type: ignore[attr-defined]
+
+
+@method
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradient of this tensor into the leaves it depends on."""
+    _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _hooks_of(self: Tensor) -> tuple[Hooks, int]:
+    ag = edge(self)
+    node = target(ag)
+    hooks: Hooks = node._hooks()
+    return hooks, output_number(ag)
+
+
+@method
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Call `hook` with the gradient of this tensor whenever one is computed; it may return another."""
+    if edge(self) is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    hooks, nr = _hooks_of(self)
+    return add_hook(hooks.tensor.setdefault(nr, {}), hook)
+
+
+@method
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Call `hook` with this leaf after its grad was accumulated."""
+    if edge(self) is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if type(self._ag) is not AccumulateGrad:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return add_hook(self._ag._hooks().accumulated, hook)
+
+
+@method
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this non-leaf in `.grad`."""
+    ag = edge(self)
+    if ag is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if type(ag) is AccumulateGrad:
+        return
+    hooks, nr = _hooks_of(self)
+    hooks.retain[nr] = weakref.ref(self)
+    self.__dict__["_retains"] = True
+
+
+@method
+@property
+def retains_grad(self: Tensor) -> bool:
+    return "_retains" in self.__dict__
+
+
+@method
+def detach_(self: Tensor) -> Tensor:
+    """Take this tensor out of the graph, in place."""
+    if self._view is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
+        )
+    self._ag = None
+    return self
+
+
+@method
+def _is_view(self: Tensor) -> bool:
+    return self._view is not None
+
+
+@method
+@property
+def _base(self: Tensor) -> Tensor | None:
+    return None if self._view is None else self._view.base
+
+
+@method
+def is_inference(self: Tensor) -> bool:
+    return grad_mode.is_inference_mode_enabled()
+
+
+@method
+@property
+def names(self: Tensor) -> tuple[None, ...]:
+    return (None,) * self._a.ndim

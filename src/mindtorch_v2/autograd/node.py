@@ -1,0 +1,268 @@
+"""The graph: nodes, the edges between them, and what a node keeps for backward.
+
+A node knows how to turn gradients of its outputs into gradients of its inputs. It knows no operator; those bring their
+own subclasses.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .. import _tap
+from .._storage import Storage
+from .._tensor import Tensor, alias, new
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+
+
+class RemovableHandle:
+    """Removes a hook from the dictionary it was put into."""
+
+    next_id = 0
+
+    def __init__(self, hooks: dict[int, Any], *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref: Any = weakref.ref(hooks) if hasattr(hooks, "__weakref__") else lambda: hooks
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        self.extra_dict_ref: tuple[Any, ...] = ()
+        if isinstance(extra_dict, dict):
+            self.extra_dict_ref = (extra_dict,)
+        elif isinstance(extra_dict, list):
+            self.extra_dict_ref = tuple(extra_dict)
+
+    def remove(self) -> None:
+        hooks = self.hooks_dict_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+        for extra in self.extra_dict_ref:
+            extra.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """Everything users hang onto a node; made when the first hook arrives."""
+
+    __slots__ = ("tensor", "pre", "post", "retain", "accumulated", "metadata", "trace")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, dict[int, Any]] = {}  # output number -> hooks on that output's gradient
+        self.pre: dict[int, Any] = {}
+        self.post: dict[int, Any] = {}
+        self.retain: dict[int, Any] = {}  # output number -> weak reference to the tensor that keeps its grad
+        self.accumulated: dict[int, Any] = {}  # post-accumulate hooks of a leaf
+        self.metadata: dict[Any, Any] = {}
+        self.trace: Any = None  # where forward ran (anomaly mode)
+
+
+def add_hook(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+class Node:
+    """One step of the graph.
+
+    `edges` holds, for each input, None or what the input's tensor had as `_ag`; `saved` what backward needs (None once
+    freed); `seq` its number; `shape` and `dtype` those of the output (tuples of them for several outputs).
+    """
+
+    __slots__ = ("edges", "saved", "seq", "shape", "dtype", "hooks", "__weakref__")
+
+    edges: tuple[Any, ...]
+    saved: Any
+    seq: int
+    shape: Any
+    dtype: Any
+    hooks: Hooks | None
+
+    outputs = 1
+    # Event ids: evaluate_function, the node itself.
+    events: tuple[int, int] | None = None
+
+    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Gradients of the inputs from gradients of the outputs (some may be None)."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Drop what backward needs."""
+        self.saved = None
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return tuple((target(e), output_number(e)) for e in self.edges)
+
+    def _hooks(self) -> Hooks:
+        if self.hooks is None:
+            self.hooks = Hooks()
+        return self.hooks
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return self._hooks().metadata
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(grad_inputs, grad_outputs)` after the node ran; may return other grad_inputs."""
+        return add_hook(self._hooks().post, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(grad_outputs)` before the node runs; may return other grad_outputs."""
+        return add_hook(self._hooks().pre, hook)
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    def _input_metadata(self) -> list[tuple[Any, Any]]:
+        if self.outputs == 1:
+            return [(self.shape, self.dtype)]
+        return list(zip(self.shape, self.dtype, strict=True))
+
+    @classmethod
+    def event_ids(cls) -> tuple[int, int]:
+        """Ids of the two events of this kind of node."""
+        ids = cls.__dict__.get("events")
+        if ids is None:
+            label = event_name(cls)
+            ids = (
+                _tap.event_id(f"autograd::engine::evaluate_function: {label}"),
+                _tap.event_id(label, _tap.BACKWARD_FUNCTION),
+            )
+            cls.events = ids
+        return ids  # type: ignore[no-any-return]
+
+
+def event_name(cls: type) -> str:
+    """How the profiler names a kind of node."""
+    return "torch::autograd::AccumulateGrad" if cls is AccumulateGrad else cls.__name__
+
+
+class Output:
+    """What a tensor that is not the first output of its node has as `_ag`."""
+
+    __slots__ = ("node", "nr")
+
+    def __init__(self, node: Node, nr: int) -> None:
+        self.node = node
+        self.nr = nr
+
+
+def target(edge: Any) -> Any:
+    """The node an edge leads to."""
+    return edge.node if type(edge) is Output else edge
+
+
+def output_number(edge: Any) -> int:
+    """The output of the target that an edge feeds."""
+    return edge.nr if type(edge) is Output else 0
+
+
+# AccumulateGrad runs as soon as its gradient is complete.
+LEAF_SEQ = 1 << 62
+
+
+class AccumulateGrad(Node):
+    """Where the gradient of a leaf arrives and is kept."""
+
+    __slots__ = ("array", "grad", "ref")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.edges = ()
+        self.saved = ()
+        self.seq = LEAF_SEQ
+        self.hooks = None
+        self.array = tensor._a
+        self.grad: Tensor | None = None
+        self.ref = weakref.ref(tensor)
+
+    @property
+    def variable(self) -> Tensor:
+        """The leaf; remade on the same memory if nobody holds the original any more."""
+        tensor = self.ref()
+        if tensor is None:
+            tensor = alias(self.array, Storage())
+            tensor._ag = self
+            self.ref = weakref.ref(tensor)
+        return tensor
+
+    def release(self) -> None:
+        """A leaf has nothing to free."""
+
+
+def leaf_shape(node: AccumulateGrad) -> tuple[int, ...]:
+    shape: tuple[int, ...] = node.array.shape
+    return shape
+
+
+def version_of(tensor: Tensor) -> int:
+    return 0 if tensor._v is None else tensor._v.version
+
+
+class Packed:
+    """A saved tensor that went through a pack hook."""
+
+    __slots__ = ("value", "unpack_hook")
+
+    def __init__(self, value: Any, unpack_hook: Callable[[Any], Any]) -> None:
+        self.value = value
+        self.unpack_hook = unpack_hook
+
+
+def unpack(node: Node, tensor: Any, version: Any) -> Any:
+    """A saved input as backward may use it; an error if it changed since."""
+    if isinstance(tensor, Tensor):
+        if (0 if tensor._v is None else tensor._v.version) != version:
+            raise changed(tensor, version)
+        return tensor
+    if type(tensor) is Packed:
+        value = tensor.unpack_hook(tensor.value)
+        if not isinstance(value, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
+        return value
+    return tensor  # None, or a Python number in place of a tensor
+
+
+def unpack_result(node: Node, array: Any, storage: Any, version: int, nr: int = 0) -> Any:
+    """A saved output, joined to its node again."""
+    if type(array) is Packed:
+        return unpack(node, array, 0)
+    tensor = new(Tensor)
+    tensor._a = array
+    tensor._v = storage
+    tensor._view = None
+    tensor._ag = node if nr == 0 else Output(node, nr)
+    if storage.version != version:
+        raise changed(tensor, version)
+    return tensor
+
+
+def changed(tensor: Any, version: int) -> RuntimeError:
+    """The error for a saved tensor that was changed in place."""
+    kind = {"float32": "Float", "float64": "Double", "int64": "Long"}.get(tensor.dtype.name, tensor.dtype.name.title())
+    origin = ""
+    node = target(tensor._ag)
+    if node is not None and not isinstance(node, AccumulateGrad):
+        origin = f", which is output {output_number(tensor._ag)} of {node.name()},"
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{kind}Tensor {list(tensor.shape)}]{origin} is at version {tensor._version}; expected version {version} "
+        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True)."
+    )

@@ -1,0 +1,1 @@
+"""The op table: one row per operator, by family. Importing a family registers its rows."""

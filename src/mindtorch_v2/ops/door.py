@@ -1,0 +1,78 @@
+"""Fills the door through which the autograd engine sees operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _op
+from .._dtype import FROM_NUMPY
+from .._errors import shape_text
+from .._tensor import Tensor, element_strides, make
+from ..autograd.engine import door, measure_own_references
+from ..autograd.graph import Geometry
+from ..autograd.node import AccumulateGrad, Node
+from . import arithmetic, creation, join, view
+from .convert import to_dtype
+
+
+def _sum_to(gradient: Tensor, shape: tuple[int, ...], node: Node, nr: int) -> Tensor:
+    """A gradient in the shape of the input it is for; broadcasting is undone, anything else is an error."""
+    have = gradient._a.shape
+    lead = len(have) - len(shape)
+    if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {nr} - got {shape_text(have)} but expected "
+            f"shape compatible with {shape_text(shape)}"
+        )
+    return view.sum_to_size(gradient, shape)
+
+
+def _cast(gradient: Tensor, np_dtype: Any) -> Tensor:
+    wanted = FROM_NUMPY[np_dtype]
+    if gradient.dtype.is_complex and not wanted.is_complex:
+        gradient = gradient.real  # type: ignore[attr-defined]
+    return to_dtype(gradient, wanted)
+
+
+def _copy_like(gradient: Tensor, node: AccumulateGrad) -> Tensor:
+    """The gradient in memory of its own, dense."""
+    made = creation.empty_like(gradient)
+    made._a[...] = gradient._a
+    return made
+
+
+def _restride(base: Tensor, t: Tensor) -> Tensor:
+    return view.as_strided(base, t._a.shape, element_strides(t._a), t.storage_offset())
+
+
+def _read_part(gradient: Tensor, base: Geometry, part: Geometry) -> Tensor:
+    return view.strided_move(
+        gradient, base.shape, base.strides, base.offset, part.shape, part.strides, part.offset
+    )
+
+
+def _write_part(gradient: Tensor, mine: Any, base: Geometry, part: Geometry) -> Tensor:
+    return view.strided_put(
+        gradient, mine, part.shape, part.strides, part.offset, base.shape, base.strides, base.offset
+    )
+
+
+door.add = arithmetic.add.function
+door.add_ = arithmetic.add_.function
+door.sum_to = _sum_to
+door.cast = _cast
+door.detach = view._detach.function
+door.clone = view.clone
+door.copy_like = _copy_like
+door.ones_like = creation.ones_like
+door.zeros_like = creation.zeros_like
+door.stack = join.stack
+door.as_strided = view.as_strided
+door.restride = _restride
+door.read_part = _read_part
+door.write_part = _write_part
+door.intern_tensors = _op._intern_tensors
+
+measure_own_references(lambda: make(np.zeros(2, np.float32)))
