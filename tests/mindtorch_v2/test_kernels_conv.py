@@ -172,55 +172,41 @@ def test_an_empty_batch_gives_an_empty_result_and_no_gradient():
     assert not conv.conv_backward_weight(out, x, w.shape, *geometry).any()
 
 
-ERRORS = {
-    "channels": (
+ERRORS = [
+    (
         ((1, 4, 8, 8), (4, 3, 3, 3), None, (1, 1), (0, 0), (1, 1), 1),
-        (
-            "Given groups=1, weight of size [4, 3, 3, 3], expected input[1, 4, 8, 8] to have 3 channels, but got 4 "
-            "channels instead"
-        ),
+        "Given groups=1, weight of size [4, 3, 3, 3], expected input[1, 4, 8, 8] to have 3 channels, ",
+        "but got 4 channels instead",
     ),
-    "bias": (
+    (
         ((1, 4, 8, 8), (4, 4, 3, 3), (3,), (1, 1), (0, 0), (1, 1), 1),
-        (
-            "Given weight of size [4, 4, 3, 3], expected bias to be 1-dimensional with 4 elements, but got bias of size "
-            "[3] instead"
-        ),
+        "Given weight of size [4, 4, 3, 3], expected bias to be 1-dimensional with 4 elements, ",
+        "but got bias of size [3] instead",
     ),
-    "kernel too large": (
+    (
         ((1, 4, 2, 3), (4, 4, 3, 3), None, (1, 1), (0, 0), (1, 1), 1),
-        (
-            "Calculated padded input size per channel: (2 x 3). Kernel size: (3 x 3). Kernel size can't be greater than "
-            "actual input size"
-        ),
+        "Calculated padded input size per channel: (2 x 3). Kernel size: (3 x 3). ",
+        "Kernel size can't be greater than actual input size",
     ),
-    "groups": (
+    (
         ((1, 4, 8, 8), (3, 2, 3, 3), None, (1, 1), (0, 0), (1, 1), 2),
-        (
-            "Given groups=2, expected weight to be divisible by 2 at dimension 0, but got weight of size [[3, 2, 3, 3]] "
-            "instead"
-        ),
+        "Given groups=2, expected weight to be divisible by 2 at dimension 0, ",
+        "but got weight of size [[3, 2, 3, 3]] instead",
     ),
-    "stride length": (
+    (
         ((1, 4, 8, 8), (4, 4, 3, 3), None, (1, 1, 1), (0, 0), (1, 1), 1),
-        (
-            "expected stride to be a single integer value or a list of 2 values to match the convolution dimensions, but "
-            "got stride=[1, 1, 1]"
-        ),
+        "expected stride to be a single integer value or a list of 2 values to match the convolution dimensions, ",
+        "but got stride=[1, 1, 1]",
     ),
-    "negative padding": (
-        ((1, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (-1, 0), (1, 1), 1),
-        "negative padding is not supported",
-    ),
-}
+    (((1, 4, 8, 8), (4, 4, 3, 3), None, (1, 1), (-1, 0), (1, 1), 1), "negative padding ", "is not supported"),
+]
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_shapes_that_do_not_fit_are_refused_in_torchs_words(name):
-    arguments, message = ERRORS[name]
+@pytest.mark.parametrize(("arguments", "begin", "end"), ERRORS)
+def test_shapes_that_do_not_fit_are_refused_in_torchs_words(arguments, begin, end):
     with pytest.raises(RuntimeError) as caught:
         conv.check_conv(*arguments)
-    assert str(caught.value) == message
+    assert str(caught.value) == begin + end
 
 
 def test_output_padding_must_be_smaller_than_stride_or_dilation():

@@ -90,11 +90,11 @@ def test_transposed(seed):
     g = geometry(seed)
     x, w, b = arrays(g, transposed=True)
     rest = (g["stride"], g["padding"], g["dilation"], g["groups"])
-    # oneDNN words some refusals of its own; ATen's are the ones to match.
-    with torch.backends.mkldnn.flags(enabled=False):
-        expected, refusal = outcome(
-            lambda: TRANSPOSED[g["ndim"]](x, w, b, *rest[:2], g["output_padding"], g["groups"], g["dilation"])
-        )
+    options = (*rest[:2], g["output_padding"], g["groups"], g["dilation"])
+    expected, refusal = outcome(lambda: TRANSPOSED[g["ndim"]](x, w, b, *options))
+    if g["dtype"] is torch.float32:
+        # oneDNN refuses in words of its own and takes empty outputs; ATen, which runs doubles, is the one to match.
+        _, refusal = outcome(lambda: TRANSPOSED[g["ndim"]](x.double(), w.double(), b.double(), *options))
     got, message = outcome(
         lambda: conv.conv_transpose_forward(
             as_array(x), as_array(w), *rest[:2], g["output_padding"], *rest[2:], as_array(b)
