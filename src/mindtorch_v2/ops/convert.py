@@ -1,27 +1,369 @@
-"""Rows of conversion between dtypes and devices."""
+"""Rows of conversion: other dtypes and devices, Python values, and tensors from data."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from .._dtype import dtype
-from .._op import composite, op
-from .._tensor import Tensor
+from .. import _device, _dtype, _tap
+from .._bind import front
+from .._dtype import FROM_NUMPY
+from .._dtype import dtype as DType
+from .._meta import MetaArray, meta
+from .._op import composite, op, value
+from .._tensor import Tensor, make, storage_of
+from . import creation
+from .view import _detach
 
 
-@op("_to_copy(Tensor self, *, ScalarType? dtype=None) -> Tensor", out=False, node="ToCopyBackward0", self=lambda g, self_dtype: to_dtype(g, self_dtype))
-def _to_copy(a: Any, dtype: Any) -> Any:
-    return a.astype(a.dtype if dtype is None else dtype.np)
+@op(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    out=False,
+    self=lambda g, self_dtype: to_dtype(g, self_dtype),
+)
+def _to_copy(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, memory_format: Any) -> Any:
+    np_type = a.dtype if dtype is None else dtype.np
+    if device is not None and device.type == "meta":
+        return meta(a.shape, np_type)
+    if type(a) is MetaArray and device is not None:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if a.dtype.kind == "c" and np_type.kind != "c":
+        a = a.real
+    if a.dtype.kind == "f" and np_type.kind in "iu":
+        return _float_to_int(a, np_type)
+    return a.astype(np_type)
+
+
+def _float_to_int(a: Any, np_type: Any) -> Any:
+    """Truncation; small types wrap around through int64 as C does."""
+    if np_type.itemsize < 8:
+        return a.astype(np.int64).astype(np_type)
+    return a.astype(np_type)
+
+
+def _needs_copy(t: Tensor, dtype: Any, device: Any, copy: bool) -> bool:
+    return (
+        copy
+        or (dtype is not None and t._a.dtype != dtype.np)
+        or (device is not None and (type(t._a) is MetaArray) != (device.type == "meta"))
+    )
 
 
 @composite("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
-def _to_dtype(self: Tensor, dtype: dtype, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
-    if self._a.dtype == dtype.np and not copy:
+def _to_dtype(self: Tensor, dtype: DType, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
+    if not _needs_copy(self, dtype, None, copy):
         return self
-    return _to_copy.function(self, dtype=dtype)
+    return _to_copy.function(self, dtype=dtype, memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+@composite(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+)
+def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, copy: bool,
+               memory_format: Any) -> Tensor:  # fmt: skip
+    if not _needs_copy(self, dtype, device, copy):
+        return self
+    return _to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+@composite("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+def _to_device(self: Tensor, device: Any, dtype: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
+    if not _needs_copy(self, dtype, device, copy):
+        return self
+    return _to_copy.function(self, dtype=dtype, device=device)  # type: ignore[no-any-return]
 
 
 to_dtype = _to_dtype.function
-__all__ = ["np", "to_dtype"]
+
+
+@front("to")
+def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
+       memory_format: Any = None, other: Any = None) -> Tensor:  # fmt: skip
+    """The tensor in another dtype or on another device; itself where nothing changes."""
+    flags: list[Any] = []
+    for argument in (*args, other):
+        if argument is None and argument is other:
+            continue
+        if isinstance(argument, Tensor):
+            dtype, device = argument.dtype, argument.device
+        elif isinstance(argument, DType):
+            dtype = argument
+        elif isinstance(argument, (str, _device.device)):
+            device = argument
+        elif isinstance(argument, bool):
+            flags.append(argument)
+        elif argument is not None:
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(argument).__name__}); expected a "
+                "torch.dtype, a torch.device (or its name) or a Tensor"
+            )
+    if flags:
+        non_blocking, copy = (*flags, copy)[:2] if len(flags) > 1 else (flags[0], copy)
+    if memory_format is not None and memory_format not in (_device.preserve_format, _device.contiguous_format):
+        return _to_format(self, dtype, memory_format)
+    if device is None and dtype is not None:
+        return _to_dtype.function(self, dtype, non_blocking, copy)  # type: ignore[no-any-return]
+    where = None if device is None else _device.usable(device)
+    return _to_layout.function(self, dtype=self.dtype if dtype is None else dtype, device=where,
+                               non_blocking=non_blocking, copy=copy)  # type: ignore[no-any-return] # fmt: skip
+
+
+def _to_format(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
+    if dtype is not None:
+        t = to_dtype(t, dtype)
+    return t.contiguous(memory_format=memory_format)  # type: ignore[attr-defined,no-any-return]
+
+
+def _cast_method(name: str, d: DType) -> None:
+    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
+        return _to_dtype.function(self, d)  # type: ignore[no-any-return]
+
+    cast.__name__ = cast.__qualname__ = name
+    setattr(Tensor, name, cast)
+
+
+for _name, _dtype_ in (
+    ("float", _dtype.float32), ("double", _dtype.float64), ("half", _dtype.float16), ("bfloat16", _dtype.bfloat16),
+    ("int", _dtype.int32), ("long", _dtype.int64), ("short", _dtype.int16), ("char", _dtype.int8),
+    ("byte", _dtype.uint8), ("bool", _dtype.bool_), ("cfloat", _dtype.complex64), ("cdouble", _dtype.complex128),
+):  # fmt: skip
+    _cast_method(_name, _dtype_)
+
+
+# --- Python values ----------------------------------------------------------------------------------------------------
+
+
+@value("_local_scalar_dense(Tensor self) -> Scalar")
+def _local_scalar_dense(a: Any) -> Any:
+    return a.item()
+
+
+def _item(a: Any) -> Any:
+    try:
+        return a.item()
+    except ValueError:
+        raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar") from None
+
+
+def _item_recorded(self: Tensor) -> Any:
+    if self._a.size != 1:
+        return _item(self._a)
+    return _local_scalar_dense.function(self)
+
+
+@composite("item(Tensor self) -> Scalar")
+def item(self: Tensor) -> Any:
+    a = self._a
+    if type(a) is MetaArray:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    if _tap.SLOT.recorder is not None:
+        return _item_recorded(self)
+    return _item(a)
+
+
+@composite("is_nonzero(Tensor self) -> bool")
+def is_nonzero(self: Tensor) -> bool:
+    n = self._a.size
+    if n != 1:
+        what = "no values" if n == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(item.function(self))
+
+
+# --- tensors from data ------------------------------------------------------------------------------------------------
+
+
+def _leaf(data: Any) -> Any:
+    """The first element of nested sequences."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _plain_data(data: Any) -> Any:
+    """Nested sequences with tensors replaced by their arrays."""
+    if isinstance(data, Tensor):
+        return data._a
+    if isinstance(data, (list, tuple)):
+        return [_plain_data(d) for d in data] if _holds_tensors(data) else data
+    return data
+
+
+def _holds_tensors(data: Any) -> bool:
+    first = data[0] if data else None
+    return isinstance(first, (Tensor, list, tuple)) or any(isinstance(d, Tensor) for d in data)
+
+
+def array_of(data: Any, d: DType | None) -> Any:
+    """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
+    if isinstance(data, Tensor):
+        return data._a.astype(data._a.dtype if d is None else d.np)
+    if isinstance(data, np.ndarray):
+        return canonical(data, d)
+    leaf = _leaf(data)
+    if isinstance(leaf, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray, Tensor, list, tuple)):
+        if not hasattr(leaf, "__array__") and not hasattr(leaf, "__array_interface__") and not hasattr(leaf, "__len__"):
+            if hasattr(leaf, "__index__") or hasattr(leaf, "__float__"):
+                return np.asarray(float(leaf) if not hasattr(leaf, "__index__") else int(leaf)).astype(
+                    np.int64 if d is None and hasattr(leaf, "__index__") else (d or _dtype.get_default_dtype()).np
+                )
+            raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
+    plain = _plain_data(data)
+    try:
+        a = np.array(plain)
+    except ValueError:
+        raise ragged(data) from None
+    except OverflowError:
+        raise RuntimeError("Overflow when unpacking long long") from None
+    if a.dtype == object:
+        raise _object_error(data, a)
+    if d is None:
+        d = _found_dtype(a, leaf)
+    return a.astype(d.np) if a.dtype != d.np else a
+
+
+def _found_dtype(a: Any, leaf: Any) -> DType:
+    if isinstance(leaf, (np.generic, np.ndarray, Tensor)):
+        return FROM_NUMPY[a.dtype]
+    if a.size == 0 or a.dtype.kind == "f":
+        return _dtype.get_default_dtype()
+    if a.dtype.kind == "c":
+        return _dtype.default_complex()
+    return FROM_NUMPY[a.dtype]
+
+
+def _object_error(data: Any, a: Any) -> Exception:
+    for element in a.reshape(-1):
+        if isinstance(element, (list, tuple)):
+            return ragged(data)
+        if isinstance(element, int):
+            return RuntimeError("Overflow when unpacking long long")
+        if not isinstance(element, (int, float, complex)):
+            return RuntimeError(f"Could not infer dtype of {type(element).__name__}")
+    return ragged(data)
+
+
+def ragged(data: Any, dim: int = 0) -> ValueError:
+    """The error for nested sequences of unequal length, naming where."""
+    if isinstance(data, (list, tuple)) and data:
+        lengths = [len(d) if isinstance(d, (list, tuple)) else -1 for d in data]
+        for n in lengths:
+            if n != lengths[0]:
+                if n == -1:
+                    return ValueError(f"expected sequence of length {lengths[0]} at dim {dim + 1} (got {n})")
+                return ValueError(f"expected sequence of length {lengths[0]} at dim {dim + 1} (got {n})")
+        for d in data:
+            if isinstance(d, (list, tuple)):
+                error = ragged(d, dim + 1)
+                if "dim" in str(error):
+                    return error
+    return ValueError("too many dimensions or unequal lengths in nested sequence")
+
+
+def canonical(a: Any, d: DType | None = None) -> Any:
+    """A copy of an array in the NumPy dtype object a tensor of it has."""
+    found = _dtype.from_numpy_dtype(a.dtype) if d is None else d
+    return np.array(a, dtype=found.np, order="C", subok=False)
+
+
+@front("tensor")
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A new tensor with a copy of `data`."""
+    if isinstance(data, Tensor):
+        _warn_copy()
+    a = array_of(data, dtype)
+    where = _device.usable(device)
+    if _tap.SLOT.recorder is not None:
+        made = creation.empty(a.shape, dtype=FROM_NUMPY[a.dtype], device=_device.CPU)
+        made._a[...] = a
+        made = _to_device.function(made, where, made.dtype)
+    else:
+        made = make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
+    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+
+
+def _warn_copy() -> None:
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+        stacklevel=4,
+    )
+
+
+@front("from_numpy")
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor on the memory of a NumPy array."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    found = _dtype.from_numpy_dtype(ndarray.dtype)
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().)"
+        )
+    a = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    return make(a if a.dtype is found.np else a.view(found.np))
+
+
+@front("as_tensor")
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of `data`, on the same memory where that is possible."""
+    if isinstance(data, Tensor):
+        return data if dtype is None and device is None else to(data, dtype=dtype, device=device)
+    if isinstance(data, np.ndarray) and _device.usable(device).type == "cpu":
+        t = from_numpy(data)
+        return t if dtype is None else to_dtype(t, dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+@front("asarray")
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of anything array-like; copied only where asked or needed."""
+    t = tensor(obj, dtype=dtype, device=device) if copy and not isinstance(obj, Tensor) else as_tensor(obj, dtype, device)
+    if copy and isinstance(obj, Tensor):
+        t = t.clone()  # type: ignore[attr-defined]
+    if copy is False and isinstance(obj, (list, tuple, int, float)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    return t.requires_grad_() if requires_grad else t  # type: ignore[attr-defined,no-any-return]
+
+
+@front("frombuffer")
+def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A tensor on the memory of a buffer."""
+    t = make(np.frombuffer(buffer, dtype.np, count, offset))
+    return t.requires_grad_() if requires_grad else t  # type: ignore[attr-defined,no-any-return]
+
+
+def numpy(self: Tensor, *, force: bool = False) -> Any:
+    """The memory of this tensor as a NumPy array."""
+    if self.requires_grad and not force:  # type: ignore[attr-defined]
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    if type(self._a) is MetaArray:
+        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+    if self.dtype in (_dtype.bfloat16, _dtype.float8_e4m3fn, _dtype.float8_e5m2):
+        raise TypeError(f"Got unsupported ScalarType {'BFloat16' if self.dtype is _dtype.bfloat16 else self.dtype.name}")
+    if _tap.SLOT.recorder is not None:
+        self = _to_layout.function(_detach.function(self), dtype=self.dtype, device=_device.CPU)
+    storage_of(self)
+    return self._a
+
+
+def tolist(self: Tensor) -> Any:
+    """Nested Python lists of the elements (a number for a 0-dim tensor)."""
+    if type(self._a) is MetaArray:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return self._a.astype(np.float32).tolist() if self.dtype is _dtype.bfloat16 else self._a.tolist()
+
+
+Tensor.numpy = numpy  # type: ignore[attr-defined]
+Tensor.tolist = tolist  # type: ignore[attr-defined]

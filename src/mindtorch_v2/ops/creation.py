@@ -1,77 +1,267 @@
-"""Rows that make tensors: empty, filled, like others, ranges."""
+"""Rows that make tensors: empty, filled, like others, ranges; and the in-place fills they are made of.
+
+While a recorder is on they really run the ops they consist of (`empty`, `fill_`, …); otherwise one kernel does it.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import _device, _dtype
+from .._bind import front
+from .._dtype import dtype as DType
 from .._meta import MetaArray, meta
-from .._op import mutating, op
-from .._tensor import Tensor
+from .._op import composite, mutating, op
+from .._tensor import Tensor, bump, make
 
-_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
+_LIKE = f"Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None"
 
 
-def blank(size: Any, np_dtype: Any, device: Any) -> Any:
+def np_dtype(d: DType | None) -> Any:
+    """The NumPy dtype of a dtype argument; the default floating point type for None."""
+    if d is None:
+        return _dtype.get_default_dtype().np
+    if isinstance(d, DType):
+        return d.np
+    raise TypeError(f"dtype must be torch.dtype (got {type(d).__name__}: {d!r})")
+
+
+def checked_size(size: Any) -> tuple[int, ...]:
+    """A size as plain ints; negative ones are an error."""
+    sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    for n in sizes:
+        if isinstance(n, (float, str)):
+            raise TypeError(f"empty(): argument 'size' must be tuple of ints, but found element of type {type(n).__name__}")
+    sizes = tuple(int(n) for n in sizes)
+    if any(n < 0 for n in sizes):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
+    return sizes
+
+
+def blank(size: Any, np_type: Any, device: Any) -> Any:
     """Memory (or none, on meta) of this size."""
-    where = _device.usable(device)
-    return meta(size, np_dtype) if where.type == "meta" else np.empty(size, np_dtype)
+    if device is not None or _device._default_stack:
+        if _device.usable(device).type == "meta":
+            return meta(checked_size(size), np_type)
+    try:
+        return np.empty(size, np_type)
+    except (TypeError, ValueError):
+        return np.empty(checked_size(size), np_type)
+
+
+def _filled(a: Any, value: Any) -> Any:
+    if type(a) is not MetaArray:
+        a.fill(value)
+    return a
 
 
 @op(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", out=False)
 def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
-    return blank(size, (dtype or _dtype.get_default_dtype()).np, device)
+    return blank(size, np_dtype(dtype), device)
 
 
-@op(f"ones(int[] size, {_OPTIONS}) -> Tensor", out=False)
+empty = _empty.function
+
+
+@op(
+    f"ones(int[] size, {_OPTIONS}) -> Tensor",
+    out=False,
+    calls=lambda size, dtype, layout, device, pin_memory: fill_(empty(size, dtype=dtype, device=device), 1.0),
+)
 def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
-    a = blank(size, (dtype or _dtype.get_default_dtype()).np, device)
-    if type(a) is not MetaArray:
-        a.fill(1)
-    return a
+    return _filled(blank(size, np_dtype(dtype), device), 1)
 
 
-@op(f"zeros(int[] size, {_OPTIONS}) -> Tensor", out=False)
+@op(
+    f"zeros(int[] size, {_OPTIONS}) -> Tensor",
+    out=False,
+    calls=lambda size, dtype, layout, device, pin_memory: zero_(empty(size, dtype=dtype, device=device)),
+)
 def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
-    a = blank(size, (dtype or _dtype.get_default_dtype()).np, device)
-    if type(a) is not MetaArray:
-        a.fill(0)
-    return a
+    return _filled(blank(size, np_dtype(dtype), device), 0)
 
 
-_LIKE = "Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None"
+def fill_dtype(value: Any, dtype: Any) -> DType:
+    """The dtype of `full` where none is given: that of the value."""
+    return dtype if dtype is not None else _dtype.number_type(value)
 
 
-def _blank_like(a: Any, dtype: Any, device: Any) -> Any:
-    np_dtype = a.dtype if dtype is None else dtype.np
-    if type(a) is MetaArray and device is None:
-        return meta(a.shape, np_dtype)
-    return blank(a.shape, np_dtype, device or _device.CPU)
+@op(
+    f"full(int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    out=False,
+    calls=lambda size, fill_value, dtype, layout, device, pin_memory: fill_(
+        empty(size, dtype=fill_dtype(fill_value, dtype), device=device), fill_value
+    ),
+)
+def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _filled(blank(size, fill_dtype(fill_value, dtype).np, device), fill_value)
+
+
+@op(f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", out=False)
+def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _filled(blank((), np_dtype(dtype), device), s)
+
+
+def _blank_like(a: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
+    np_type = a.dtype if dtype is None else np_dtype(dtype)
+    if device is None:
+        if type(a) is MetaArray:
+            return meta(a.shape, np_type)
+    elif _device.usable(device).type == "meta":
+        return meta(a.shape, np_type)
+    if a.flags.c_contiguous or memory_format is _device.contiguous_format:
+        return np.empty(a.shape, np_type)
+    return np.empty_like(a, np_type, subok=False) if 0 not in a.strides else np.empty(a.shape, np_type)
 
 
 @op(f"empty_like({_LIKE}) -> Tensor", out=False)
 def _empty_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
-    return _blank_like(a, dtype, device)
+    return _blank_like(a, dtype, device, memory_format)
 
 
-@op(f"ones_like({_LIKE}) -> Tensor", out=False)
+empty_like = _empty_like.function
+
+
+@op(
+    f"ones_like({_LIKE}) -> Tensor",
+    out=False,
+    calls=lambda self, dtype, layout, device, pin_memory, memory_format: fill_(
+        empty_like(self, dtype=dtype, device=device, memory_format=memory_format), 1.0
+    ),
+)
 def _ones_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
-    made = _blank_like(a, dtype, device)
-    made[...] = 1
-    return made
+    return _filled(_blank_like(a, dtype, device, memory_format), 1)
 
 
-@op(f"zeros_like({_LIKE}) -> Tensor", out=False)
+@op(
+    f"zeros_like({_LIKE}) -> Tensor",
+    out=False,
+    calls=lambda self, dtype, layout, device, pin_memory, memory_format: zero_(
+        empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    ),
+)
 def _zeros_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
-    made = _blank_like(a, dtype, device)
-    made[...] = 0
-    return made
+    return _filled(_blank_like(a, dtype, device, memory_format), 0)
 
 
-empty, ones, zeros = _empty.function, _ones.function, _zeros.function
-empty_like, ones_like, zeros_like = _empty_like.function, _ones_like.function, _zeros_like.function
+@op(
+    f"full_like(Tensor self, Scalar fill_value, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+    out=False,
+    calls=lambda self, fill_value, dtype, layout, device, pin_memory, memory_format: fill_(
+        empty_like(self, dtype=dtype, device=device, memory_format=memory_format), fill_value
+    ),
+)
+def _full_like(
+    a: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any
+) -> Any:
+    return _filled(_blank_like(a, dtype, device, memory_format), fill_value)
+
+
+ones_like, zeros_like, full_like = _ones_like.function, _zeros_like.function, _full_like.function
+
+
+@op(f"empty_strided(int[] size, int[] stride, {_OPTIONS}) -> Tensor", out=False)
+def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    shape, strides = checked_size(size), tuple(int(s) for s in stride)
+    extent = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    flat = blank((extent,), np_dtype(dtype), device)
+    if type(flat) is MetaArray:
+        return meta(shape, flat.dtype)
+    return np.lib.stride_tricks.as_strided(flat, shape, tuple(s * flat.itemsize for s in strides))
+
+
+# --- public factories: the size as several ints, requires_grad, out= --------------------------------------------------
+
+
+def _sizes(size: tuple[Any, ...]) -> Any:
+    return size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size
+
+
+def _finish(t: Tensor, requires_grad: bool) -> Tensor:
+    return t.requires_grad_() if requires_grad else t  # type: ignore[attr-defined,no-any-return]
+
+
+def _factory(name: str, function: Any) -> Any:
+    """The public function of a factory that takes only a size."""
+
+    def make_filled(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+                    pin_memory: bool = False, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        given = kw.pop("size", None)
+        kw.pop("names", None)
+        if len(size) == 1 and type(size[0]) is not int:
+            size = size[0]
+        if given is not None:
+            size = given
+        if out is not None:
+            made = function(size, dtype=out.dtype, **kw)
+            return into(out, made)
+        t: Tensor = function(size, dtype=dtype, device=device, **kw)
+        return _finish(t, True) if requires_grad else t
+
+    make_filled.__name__ = make_filled.__qualname__ = name
+    return front(name)(make_filled)
+
+
+def into(out: Tensor, made: Tensor) -> Tensor:
+    """Give `out` the shape and values of a fresh tensor."""
+    if out._a.shape != made._a.shape:
+        out._a = made._a.astype(out._a.dtype)
+    else:
+        out._a[...] = made._a
+    bump(out)
+    return out
+
+
+ones = _factory("ones", _ones.function)
+zeros = _factory("zeros", _zeros.function)
+_public_empty = _factory("empty", _empty.function)
+
+
+@front("full")
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """A tensor filled with one value."""
+    value = fill_value._a.item() if isinstance(fill_value, Tensor) else fill_value
+    sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    made = _full.function(sizes, value, dtype=dtype if out is None else out.dtype, device=device)
+    return _finish(made, requires_grad) if out is None else into(out, made)
+
+
+@front("scalar_tensor")
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """A 0-dim tensor of a number."""
+    value = s._a.item() if isinstance(s, Tensor) else s
+    return _finish(_scalar_tensor.function(value, dtype=dtype, device=device), requires_grad)
+
+
+def _like_front(name: str, function: Any) -> Any:
+    def like(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **kw: Any) -> Tensor:  # fmt: skip
+        args = tuple(a._a.item() if isinstance(a, Tensor) else a for a in args)
+        t = function(input, *args, dtype=dtype, device=device, memory_format=memory_format, **kw)
+        return _finish(t, requires_grad)
+
+    like.__name__ = like.__qualname__ = name
+    return front(name)(like)
+
+
+for _name, _function in (("ones_like", ones_like), ("zeros_like", zeros_like), ("empty_like", empty_like), ("full_like", full_like)):
+    _like_front(_name, _function)
+
+
+@front("empty_strided")
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Uninitialised memory looked at with given strides."""
+    return _finish(_empty_strided.function(size, stride, dtype=dtype, device=device), requires_grad)
+
+
+# --- fills in place ---------------------------------------------------------------------------------------------------
 
 
 @mutating("zero_(Tensor(a!) self) -> Tensor(a!)", self=lambda g: zeros_like(g))
@@ -79,9 +269,255 @@ def _zero_(a: Any) -> None:
     a[...] = 0
 
 
-@mutating("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", self=lambda g: zeros_like(g), src=lambda g: g)
+zero_ = _zero_.function
+
+
+@mutating("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", self=lambda g: zeros_like(g))
+def _fill_(a: Any, value: Any) -> None:
+    a[...] = value
+
+
+@mutating(
+    "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
+    node="FillBackward1",
+    self=lambda g: zeros_like(g),
+    value=lambda g: g.sum(),
+)
+def _fill_tensor_(a: Any, value: Any) -> None:
+    if value.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+        )
+    np.copyto(a, value, casting="unsafe")
+
+
+@front("fill_")
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Set every element to `value`."""
+    return (_fill_tensor_ if isinstance(value, Tensor) else _fill_).function(input, value)  # type: ignore[no-any-return]
+
+
+@mutating(
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    node="CopyBackwards",
+    self=lambda g: zeros_like(g),
+    src=lambda g: g,
+)
 def _copy_(a: Any, src: Any, non_blocking: bool) -> None:
-    np.copyto(a, src, casting="unsafe")
+    if type(a) is MetaArray:
+        return
+    if type(src) is MetaArray:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if src.dtype.kind == "c" and a.dtype.kind != "c":
+        src = src.real
+    try:
+        np.copyto(a, src, casting="unsafe")
+    except ValueError:
+        raise RuntimeError(
+            f"The size of tensor a ({a.shape[-1] if a.ndim else 1}) must match the size of tensor b "
+            f"({src.shape[-1] if src.ndim else 1}) at non-singleton dimension {max(a.ndim, 1) - 1}"
+        ) from None
 
 
-__all__ = ["Tensor"]
+# --- ranges -----------------------------------------------------------------------------------------------------------
+
+
+def range_dtype(dtype: Any, *values: Any) -> DType:
+    """The dtype of a range where none is given: int64 unless a bound is a float."""
+    if dtype is not None:
+        return dtype  # type: ignore[no-any-return]
+    return _dtype.get_default_dtype() if any(isinstance(v, (float, np.floating)) for v in values) else _dtype.int64
+
+
+def arange_array(start: Any, end: Any, step: Any, d: DType) -> Any:
+    """The values of arange, computed as torch does (start + i * step in the accumulation type)."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    ints = all(isinstance(v, (int, np.integer)) for v in (start, end, step))
+    if ints:
+        count = max(0, -((start - end) // step))
+        return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start) if d.category == 1 else (
+            (np.arange(count) * step + start).astype(d.np)
+        )
+    count = max(0, math.ceil((end - start) / step))
+    if d.category == 1:
+        return np.arange(count) * np.int64(step) + np.int64(start)
+    return (start + np.arange(count) * float(step)).astype(d.np)
+
+
+@op(f"arange(Scalar end, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda end, dtype, layout, device, pin_memory: _arange_call(0, end, 1, dtype, device))  # fmt: skip
+def _arange(end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _ranged(0, end, 1, dtype, device)
+
+
+@op(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda start, end, dtype, layout, device, pin_memory: _arange_call(start, end, 1, dtype, device))  # fmt: skip
+def _arange_start(start: Any, end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _ranged(start, end, 1, dtype, device)
+
+
+@op(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda start, end, step, dtype, layout, device, pin_memory: _arange_call(start, end, step, dtype, device))  # fmt: skip
+def _arange_step(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _ranged(start, end, step, dtype, device)
+
+
+def _ranged(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Any:
+    d = range_dtype(dtype, start, end, step)
+    made = arange_array(start, end, step, d).astype(d.np, copy=False)
+    return meta(made.shape, made.dtype) if _device.usable(device).type == "meta" else made
+
+
+@composite("arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)")
+def _arange_out(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
+    return into(out, make(arange_array(start, end, step, out.dtype)))
+
+
+def _arange_call(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Tensor:
+    made = empty((0,), dtype=range_dtype(dtype, start, end, step), device=device)
+    return _arange_out.function(start, end, step, out=made)  # type: ignore[no-any-return]
+
+
+def number(value: Any) -> Any:
+    """A range bound as a Python number."""
+    return value._a.item() if isinstance(value, Tensor) else value.item() if isinstance(value, np.generic) else value
+
+
+@front("arange")
+def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
+           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Values from start (0) to end, without end, by step (1)."""
+    given = [number(a) for a in args]
+    if len(given) == 1 and end is None:
+        end = given[0]
+    else:
+        for value in given:
+            if start is None:
+                start = value
+            elif end is None:
+                end = value
+            else:
+                step = value
+    start, end, step = number(start), number(end), number(step)
+    if end is None:
+        raise TypeError("arange() missing 1 required positional arguments: \"end\"")
+    if out is not None:
+        return _arange_out.function(start or 0, end, 1 if step is None else step, out=out)  # type: ignore[no-any-return]
+    if step is not None:
+        t = _arange_step.function(0 if start is None else start, end, step, dtype=dtype, device=device)
+    elif start is not None:
+        t = _arange_start.function(start, end, dtype=dtype, device=device)
+    else:
+        t = _arange.function(end, dtype=dtype, device=device)
+    return _finish(t, requires_grad)
+
+
+def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
+    """Evenly spaced values, from both ends towards the middle as torch computes them."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if steps == 0:
+        return np.empty(0, d.np)
+    if steps == 1:
+        return np.asarray([start]).astype(d.np)
+    work = d.np if d.category == 3 or d is _dtype.float64 else np.float64 if d.category < 2 else np.float32
+    start, end = np.asarray(start).astype(work), np.asarray(end).astype(work)
+    step = ((end - start) / np.asarray(steps - 1).astype(work)).astype(work)
+    index = np.arange(steps)
+    lower = start + step * index.astype(work)
+    upper = end - step * (steps - 1 - index).astype(work)
+    return np.where(index < steps // 2, lower, upper).astype(d.np)
+
+
+def _linear_range(name: str, array: Any) -> None:
+    """linspace and logspace: a functional row that calls the out= row, and a front for tensors as bounds."""
+    base = ", float base=10.0" if name == "logspace" else ""
+
+    @composite(f"{name}.out(Scalar start, Scalar end, int steps{base}, *, Tensor(a!) out) -> Tensor(a!)")
+    def out_row(start: Any, end: Any, steps: int, *rest: Any) -> Tensor:
+        out = rest[-1]
+        return into(out, make(array(start, end, steps, *rest[:-1], out.dtype)))
+
+    def call(start: Any, end: Any, steps: int, *rest: Any) -> Tensor:
+        dtype, _, device, _ = rest[-4:]
+        made = empty((steps,), dtype=bounds_dtype(dtype, start, end), device=device)
+        return out_row.function(start, end, steps, *rest[:-4], out=made)  # type: ignore[no-any-return]
+
+    def kernel(start: Any, end: Any, steps: int, *rest: Any) -> Any:
+        dtype, _, device, _ = rest[-4:]
+        made = array(start, end, steps, *rest[:-4], bounds_dtype(dtype, start, end))
+        return meta(made.shape, made.dtype) if _device.usable(device).type == "meta" else made
+
+    row = op(f"{name}(Scalar start, Scalar end, int steps{base}, {_OPTIONS}) -> Tensor", out=False, calls=call)(kernel)
+
+    def public(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+               layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+        if steps is None:
+            raise TypeError(f"{name}() missing 1 required positional arguments: \"steps\"")
+        values = (number(start), number(end), int(steps)) + ((base,) if name == "logspace" else ())
+        if out is not None:
+            return out_row.function(*values, out=out)  # type: ignore[no-any-return]
+        return _finish(row.function(*values, dtype=dtype, device=device), requires_grad)
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+
+
+def bounds_dtype(dtype: Any, start: Any, end: Any) -> DType:
+    if dtype is not None:
+        return dtype  # type: ignore[no-any-return]
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    return _dtype.default_complex() if is_complex else _dtype.get_default_dtype()
+
+
+def _logspace_array(start: Any, end: Any, steps: int, base: float, d: DType) -> Any:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if steps == 1:
+        return np.asarray([np.power(float(base), start)]).astype(d.np)
+    work = _dtype.float64 if d.category < 3 else d
+    return np.power(np.asarray(base, work.np), linspace_array(start, end, steps, work)).astype(d.np)
+
+
+_linear_range("linspace", linspace_array)
+_linear_range("logspace", _logspace_array)
+
+
+@composite("eye.m_out(int n, int m, *, Tensor(a!) out) -> Tensor(a!)")
+def _eye_out(n: int, m: int, out: Tensor) -> Tensor:
+    return into(out, make(np.eye(n, m, dtype=out._a.dtype)))
+
+
+@op(f"eye(int n, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda n, dtype, layout, device, pin_memory: _eye_out.function(n, n, out=empty((0,), dtype=dtype, device=device)))  # fmt: skip
+def _eye(n: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _eye_array(n, n, dtype, device)
+
+
+@op(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda n, m, dtype, layout, device, pin_memory: _eye_out.function(n, m, out=empty((0,), dtype=dtype, device=device)))  # fmt: skip
+def _eye_m(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _eye_array(n, m, dtype, device)
+
+
+def _eye_array(n: int, m: int, dtype: Any, device: Any) -> Any:
+    if n < 0 or m < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m)}")
+    made = np.eye(n, m, dtype=np_dtype(dtype))
+    return meta(made.shape, made.dtype) if _device.usable(device).type == "meta" else made
+
+
+@front("eye")
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Ones on the diagonal, zeros elsewhere."""
+    if out is not None:
+        return _eye_out.function(n, n if m is None else m, out=out)  # type: ignore[no-any-return]
+    if m is None:
+        return _finish(_eye.function(n, dtype=dtype, device=device), requires_grad)
+    return _finish(_eye_m.function(n, m, dtype=dtype, device=device), requires_grad)
