@@ -1,14 +1,88 @@
-"""PyTorch's API on NumPy, with PyTorch's profiler.  `import mindtorch_v2 as torch`."""
+"""PyTorch's API on NumPy, with PyTorch's profiler: `import mindtorch_v2 as torch`.
+
+This module only gives names; what they stand for lives in the modules named below.
+"""
 
 from __future__ import annotations
 
-from . import _bind
-from ._tensor import Parameter, Tensor
-from .ops import arithmetic, convert, creation, door, join, matrix, reduce, view
-from .autograd import methods as _methods
+import math as _math
 
-globals().update(_bind.public_functions())
-_bind.bind_methods(_bind.public_functions())
+from . import _bind, ops
+from ._device import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    layout,
+    memory_format,
+    preserve_format,
+    set_default_device,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
+from ._device import default_device as get_default_device
+from ._dtype import (
+    bfloat16,
+    can_cast,
+    complex64,
+    complex128,
+    dtype,
+    finfo,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    set_default_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ._errors import OutOfMemoryError
+from ._methods import TypedStorage, UntypedStorage, from_dlpack
+from ._size import Size
+from ._tensor import Parameter as _Parameter
+from ._tensor import Tensor
+from ._tensor_str import set_printoptions
+from .autograd import methods as _autograd_methods
+from .autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+float = float32
+double = float64
+half = float16
+short = int16
+int = int32
+long = int64
+cfloat = complex64
+cdouble = complex128
+from ._dtype import bool_ as bool  # noqa: E402
+
+e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
+newaxis = None
+
+_functions = _bind.public_functions()
+globals().update(_functions)
+_bind.bind_methods(_functions)
+
+from . import autograd  # noqa: E402
+
+__version__ = "2.13.0+mindtorch"
 Tensor.__add__ = Tensor.__radd__ = add
 Tensor.__mul__ = Tensor.__rmul__ = mul
 Tensor.__sub__ = sub

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Parameter, Tensor, alias, storage_of
-from . import backward as _backward
+from . import entry
 from . import grad_mode
 from .graph import edge
 from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
@@ -151,7 +151,7 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Accumulate the gradient of this tensor into the leaves it depends on."""
-    _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    entry.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def _hooks_of(self: Tensor) -> tuple[Hooks, int]:

@@ -1,1 +1,10 @@
-"""The op table: one row per operator, by family. Importing a family registers its rows."""
+"""The op table: one row per operator, by family. Importing this package registers every row."""
+
+from . import arithmetic as arithmetic
+from . import convert as convert
+from . import creation as creation
+from . import door as door
+from . import join as join
+from . import matrix as matrix
+from . import reduce as reduce
+from . import view as view

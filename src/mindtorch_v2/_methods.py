@@ -1,0 +1,467 @@
+"""Methods of Tensor that are not operators: printing, Python and NumPy protocols, pickling, subclasses, storages."""
+
+from __future__ import annotations
+
+import copy as _copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import _device, _dtype, _tensor_str
+from ._dtype import FROM_NUMPY
+from ._dtype import dtype as DType
+from ._meta import MetaArray, meta
+from ._size import Size
+from ._storage import Storage
+from ._tensor import Parameter, Tensor, address, as_array, make, memory_owner, new, storage_of
+from .autograd import grad_mode, overrides
+from .autograd.graph import edge
+from .autograd.node import AccumulateGrad
+from .ops import convert, creation
+from .ops.join import unbind
+from .ops.view import _detach
+
+detach = _detach.function
+
+
+def method(function: Any) -> Any:
+    """Attach a function (or property) to Tensor under its own name."""
+    name = function.fget.__name__ if isinstance(function, property) else function.__name__
+    setattr(Tensor, name, function)
+    return function
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+def _grad_fn_name(t: Tensor) -> str | None:
+    node = t.grad_fn  # type: ignore[attr-defined]
+    return None if node is None else node.name()
+
+
+@method
+def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
+    if overrides.has_torch_function((self,)):
+        return overrides.handle_torch_function(Tensor.__repr__, (self,), self)  # type: ignore[no-any-return]
+    kind = type(self)
+    return _tensor_str.tensor_repr(
+        self._a,
+        dtype_name=self.dtype.name,
+        default_dtype_name=_dtype.get_default_dtype().name,
+        requires_grad=self.requires_grad,  # type: ignore[attr-defined]
+        grad_fn_name=_grad_fn_name(self),
+        device=str(self.device),
+        class_name="tensor" if kind in (Tensor, Parameter) else kind.__name__,
+        is_parameter=isinstance(self, Parameter),
+    )
+
+
+Tensor.__str__ = __repr__  # type: ignore[assignment]
+
+
+def _parameter_repr(self: Parameter) -> str:
+    return _tensor_str.PARAMETER_HEADING + Tensor.__repr__(self)
+
+
+Parameter.__repr__ = _parameter_repr  # type: ignore[method-assign]
+Parameter.__str__ = _parameter_repr  # type: ignore[assignment]
+
+
+@method
+def __format__(self: Tensor, spec: str) -> str:
+    if type(self) is Tensor and self._a.ndim == 0 and type(self._a) is not MetaArray:
+        return _tensor_str.format_scalar(self._a, spec, dtype_name=self.dtype.name)
+    return object.__format__(self, spec)
+
+
+# --- Python's protocols -----------------------------------------------------------------------------------------------
+
+item = convert.item.function
+is_nonzero = convert.is_nonzero.function
+
+
+@method
+def __bool__(self: Tensor) -> bool:
+    return bool(is_nonzero(self))
+
+
+@method
+def __float__(self: Tensor) -> float:
+    return float(item(self))
+
+
+@method
+def __int__(self: Tensor) -> int:
+    return int(item(self))
+
+
+@method
+def __complex__(self: Tensor) -> complex:
+    return complex(item(self))
+
+
+@method
+def __index__(self: Tensor) -> int:
+    if self._a.size != 1 or self._a.dtype.kind not in "iub":
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+@method
+def __iter__(self: Tensor) -> Iterator[Tensor]:
+    if self._a.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self, 0))
+
+
+@method
+def __reversed__(self: Tensor) -> Tensor:
+    return self if self._a.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,no-any-return]
+
+
+@method
+def __contains__(self: Tensor, element: Any) -> bool:
+    if isinstance(element, (Tensor, int, float, complex, bool)):
+        return bool((self == element).any().item())  # type: ignore[attr-defined]
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+@method
+def __dir__(self: Tensor) -> list[str]:
+    return sorted(set(object.__dir__(self)))
+
+
+# --- NumPy and DLPack -------------------------------------------------------------------------------------------------
+
+
+@method
+def __array__(self: Tensor, dtype: Any = None, copy: Any = None) -> Any:
+    a = convert.numpy(self)
+    return a if dtype is None else a.astype(dtype, copy=False)
+
+
+@method
+def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """NumPy functions on tensors give tensors."""
+    array = as_array(array)
+    if array.dtype == bool:
+        array = array.astype(np.uint8) if context is None else array
+    return convert.from_numpy(np.ascontiguousarray(array).reshape(array.shape))  # type: ignore[no-any-return]
+
+
+@method
+def __dlpack__(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    if self.requires_grad:  # type: ignore[attr-defined]
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    return self._a.__dlpack__()
+
+
+@method
+def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+    return (1, 0)
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A tensor on memory shared through DLPack."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise TypeError(
+            f"from_dlpack() expects an object with __dlpack__, got {type(ext_tensor).__name__}; wrap a capsule in the "
+            "object it came from"
+        )
+    return convert.from_numpy(np.from_dlpack(ext_tensor))  # type: ignore[no-any-return]
+
+
+# --- copies, pickles, subclasses --------------------------------------------------------------------------------------
+
+
+@method
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """The same tensor as an instance of a subclass."""
+    if not issubclass(cls, Tensor):
+        raise TypeError(f"as_subclass() expects a subclass of Tensor, got {cls.__name__}")
+    t = new(cls)
+    t._a, t._ag, t._view, t._v = self._a, self._ag, self._view, storage_of(self)
+    return t
+
+
+def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
+    """A leaf of class `cls` on the memory of `data`."""
+    t = new(cls)
+    t._a, t._ag, t._view, t._v = data._a, None, None, storage_of(data)
+    return t.requires_grad_() if require_grad else t
+
+
+Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+
+
+@method
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Any:
+    if not self.is_leaf:  # type: ignore[attr-defined]
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If "
+            "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    with grad_mode.no_grad():
+        t = new(type(self))
+        t._a = self._a.copy() if type(self._a) is not MetaArray else meta(self._a.shape, self._a.dtype)
+        t._ag = t._v = t._view = None
+        memo[id(self)] = t
+        gradient = self.__dict__.get("_grad") if type(self._ag) is not AccumulateGrad else self._ag.grad
+        if edge(self) is not None:
+            t.requires_grad_()
+        if gradient is not None:
+            t.grad = _copy.deepcopy(gradient, memo)
+        for name, value in self.__dict__.items():
+            if name not in ("_grad", "_retains"):
+                t.__dict__[name] = _copy.deepcopy(value, memo)
+    return t
+
+
+def _rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    t = new(cls)
+    t._a, t._ag, t._view, t._v = array, None, None, None
+    t.__dict__.update(attributes)
+    return t.requires_grad_() if requires_grad else t
+
+
+@method
+def __reduce_ex__(self: Tensor, protocol: int) -> Any:
+    if not self.is_leaf:  # type: ignore[attr-defined]
+        raise RuntimeError("a tensor that is not a leaf cannot be pickled; use tensor.detach() first")
+    attributes = {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_retains")}
+    return _rebuild, (type(self), np.asarray(self._a), self.requires_grad, attributes)  # type: ignore[attr-defined]
+
+
+# --- dtype, device, new_* ---------------------------------------------------------------------------------------------
+
+TYPE_STRINGS = {
+    "torch.FloatTensor": _dtype.float32, "torch.DoubleTensor": _dtype.float64, "torch.HalfTensor": _dtype.float16,
+    "torch.BFloat16Tensor": _dtype.bfloat16, "torch.ByteTensor": _dtype.uint8, "torch.CharTensor": _dtype.int8,
+    "torch.ShortTensor": _dtype.int16, "torch.IntTensor": _dtype.int32, "torch.LongTensor": _dtype.int64,
+    "torch.BoolTensor": _dtype.bool_, "torch.ComplexFloatTensor": _dtype.complex64,
+    "torch.ComplexDoubleTensor": _dtype.complex128,
+}  # fmt: skip
+_TYPE_NAMES = {d: name for name, d in TYPE_STRINGS.items()}
+
+
+@method
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """The tensor's type as text, or the tensor in another type."""
+    if dtype is None:
+        return _TYPE_NAMES.get(self.dtype, str(self.dtype))
+    if isinstance(dtype, str):
+        if dtype not in TYPE_STRINGS:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = TYPE_STRINGS[dtype]
+    elif not isinstance(dtype, DType):
+        dtype = dtype.dtype
+    return convert.to_dtype(self, dtype)
+
+
+type_ = type
+del type
+
+
+@method
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    return convert.to_dtype(self, other.dtype)  # type: ignore[no-any-return]
+
+
+@method
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    return convert.to(self, device=_device.CPU)  # type: ignore[no-any-return]
+
+
+@method
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+def _new(factory: str) -> None:
+    def new_filled(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+                   layout: Any = None, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        function = getattr(creation, factory) if factory != "empty" else creation._public_empty
+        where = self.device if device is None else device
+        return function(*size, dtype=self.dtype if dtype is None else dtype, device=where,  # type: ignore[no-any-return]
+                        requires_grad=requires_grad, **kw)  # fmt: skip
+
+    new_filled.__name__ = new_filled.__qualname__ = f"new_{factory}"
+    setattr(Tensor, f"new_{factory}", new_filled)
+
+
+for _name in ("zeros", "ones", "empty", "full"):
+    _new(_name)
+
+
+@method
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    return convert.tensor(data, dtype=self.dtype if dtype is None else dtype,  # type: ignore[no-any-return]
+                          device=self.device if device is None else device, requires_grad=requires_grad)  # fmt: skip
+
+
+@method
+def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, device: Any = None, **kw: Any) -> Tensor:
+    return creation.empty_strided(size, stride, dtype=dtype or self.dtype)  # type: ignore[no-any-return]
+
+
+def _legacy_array(args: tuple[Any, ...], d: DType) -> Any:
+    """What `torch.Tensor(2, 3)`, `torch.Tensor([1, 2])` and `torch.Tensor()` hold."""
+    if not args:
+        return np.empty(0, d.np)
+    if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
+        given = args[0]
+        if isinstance(given, Size):
+            return np.empty(tuple(given), d.np)
+        return convert.array_of(given, d)
+    return np.empty(tuple(int(n) for n in args), d.np)
+
+
+def _tensor_new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """The legacy constructor: sizes or data, in the default dtype."""
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return as_subclass(detach(args[0]), cls)
+    t = new(cls)
+    t._a, t._ag, t._view, t._v = _legacy_array(args, _dtype.get_default_dtype()), None, None, None
+    return t
+
+
+Tensor.__new__ = staticmethod(_tensor_new)  # type: ignore[assignment,method-assign]
+
+
+@method
+def new_legacy(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    return make(_legacy_array(args, self.dtype))
+
+
+Tensor.new = Tensor.__dict__["new_legacy"]  # type: ignore[attr-defined]
+del Tensor.new_legacy  # type: ignore[attr-defined]
+
+
+# --- storages ---------------------------------------------------------------------------------------------------------
+
+
+class UntypedStorage:
+    """The bytes a tensor looks at; two tensors share memory when their storages have the same `data_ptr`."""
+
+    def __init__(self, array: Any) -> None:
+        self._owner = memory_owner(array)
+
+    def data_ptr(self) -> int:
+        return address(self._owner)
+
+    def nbytes(self) -> int:
+        return int(self._owner.nbytes)
+
+    size = __len__ = nbytes
+
+    @property
+    def device(self) -> _device.device:
+        return _device.META if isinstance(self._owner, MetaArray) else _device.CPU
+
+    def _bytes(self) -> Any:
+        owner = self._owner
+        flat = owner if owner.flags.c_contiguous else owner.T
+        return flat.reshape(-1).view(np.uint8)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._bytes()[index]
+        return int(found) if isinstance(found, np.integer) else found.tolist()
+
+    def tolist(self) -> list[int]:
+        return self._bytes().tolist()  # type: ignore[no-any-return]
+
+    def resize_(self, nbytes: int) -> None:
+        raise RuntimeError("resizing a storage is not supported; make a new tensor of the wanted size")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other.data_ptr() == self.data_ptr()
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+
+class TypedStorage(UntypedStorage):
+    """A storage counted in elements."""
+
+    def __init__(self, array: Any) -> None:
+        super().__init__(array)
+        self.dtype = FROM_NUMPY[array.dtype]
+
+    def size(self) -> int:
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def untyped(self) -> UntypedStorage:
+        return UntypedStorage(self._owner)
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def _bytes(self) -> Any:
+        return super()._bytes().view(self.dtype.np)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._bytes()[index]
+        return found.item() if isinstance(found, np.generic) else found.tolist()
+
+
+@method
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    return UntypedStorage(self._a)
+
+
+@method
+def storage(self: Tensor) -> TypedStorage:
+    return TypedStorage(self._a)
+
+
+@method
+def share_memory_(self: Tensor) -> Tensor:
+    return self
+
+
+@method
+def is_shared(self: Tensor) -> bool:
+    return False
+
+
+@method
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    return self
+
+
+@method
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    return False
+
+
+@method
+def is_set_to(self: Tensor, other: Tensor) -> bool:
+    a, b = self._a, other._a
+    return address(a) == address(b) and a.shape == b.shape and a.strides == b.strides
+
+
+@method
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    return bool(self._a.shape == other._a.shape)
+
+
+@method
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    strides = self.stride()
+    return tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
+
+
+@method
+def __setstate__(self: Tensor, state: Any) -> None:
+    self.__dict__.update(state if isinstance(state, dict) else {})
+
+
+__all__ = ["Storage", "TypedStorage", "UntypedStorage", "from_dlpack"]
