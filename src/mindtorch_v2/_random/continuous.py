@@ -1,0 +1,338 @@
+"""Uniform and normal numbers, and the distributions made from one of them by a formula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._errors import broadcast_error
+from ..kernels.checks import is_float, not_implemented, type_name
+from ..kernels.fma import scale_shift32, scale_shift64
+from .arrays import (
+    DIGITS,
+    FLOAT32,
+    FLOAT64,
+    INTEGERS,
+    Array,
+    Size,
+    cpp_name,
+    fill,
+    from_int64,
+    in_both_parts,
+    largest,
+    numel,
+    rounded,
+)
+from .engine import CHUNK, Doubles, Engine, Floats, Generator, Words32, engine_of
+
+_TWO_PI = 2.0 * math.pi
+_FEW = 32  # below, plain floats are faster than arrays
+
+
+def uniform(
+    size: Size, dtype: npt.DTypeLike, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
+) -> Array:
+    """Numbers from [low, high); a complex type gets them in both parts."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        if numel(size) == 0:  # torch checks no bounds then
+            return np.empty(size, dtype)
+        return in_both_parts(size, dtype, lambda pairs, real: uniform(pairs, real, low, high, generator))
+    _check_uniform_bounds(dtype, low, high)
+    engine, count = engine_of(generator), numel(size)
+    with engine.lock:
+        values = _uniform64(engine, count, low, high) if dtype == FLOAT64 else _uniform32(engine, count, low, high)
+    values = values.astype(dtype, copy=False)
+    if dtype not in (FLOAT32, FLOAT64) or (low, high) != (0.0, 1.0):
+        _never_the_upper_bound(values, low, high)
+    return values.reshape(size)
+
+
+def uniform_(out: Array, low: float = 0.0, high: float = 1.0, generator: Generator | None = None) -> Array:
+    return fill(out, lambda size: uniform(size, out.dtype, low, high, generator))
+
+
+def _uniform32(engine: Engine, count: int, low: float, high: float) -> Floats:
+    values = engine.floats(count)
+    if (low, high) == (0.0, 1.0):
+        return values
+    start = np.float32(low)
+    for begin in range(0, count, CHUNK):
+        part = values[begin : begin + CHUNK]
+        part[...] = scale_shift32(part, np.float32(high) - start, start)
+    return values
+
+
+def _uniform64(engine: Engine, count: int, low: float, high: float) -> Doubles:
+    values = engine.doubles(count)
+    return values if (low, high) == (0.0, 1.0) else scale_shift64(values, high - low, low)
+
+
+def _never_the_upper_bound(values: Array, low: float, high: float) -> None:
+    """Rounding to the element type may reach `high`; torch puts `low` there."""
+    values[values == values.dtype.type(high)] = values.dtype.type(low)
+
+
+def _check_uniform_bounds(dtype: np.dtype[Any], low: float, high: float) -> None:
+    if not is_float(dtype):
+        raise not_implemented("check_uniform_bounds", dtype)
+    limit = largest(dtype)
+    for name, bound in (("from", low), ("to", high)):
+        if not -limit <= bound <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{type_name(dtype)}>::max(), but found to={high:g} "
+            f"and from={low:g} which result in to-from to exceed the limit"
+        )
+
+
+def normal(
+    size: Size, dtype: npt.DTypeLike, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Array:
+    """Normal numbers; a complex type gets them in both parts, with half the variance each."""
+    return _normal(size, np.dtype(dtype), mean, std, generator, contiguous=True)
+
+
+def normal_(out: Array, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Array:
+    contiguous = out.flags.c_contiguous
+    return fill(out, lambda size: _normal(size, out.dtype, mean, std, generator, contiguous=contiguous))
+
+
+def normal_of(mean: Array | float, std: Array | float, generator: Generator | None = None) -> Array:
+    """Normal numbers with a mean or a deviation per element, in the type of `mean` (of `std`, if mean is a number)."""
+    shape = _broadcast_shape(np.shape(mean), np.shape(std))
+    if not isinstance(std, np.ndarray):
+        if not isinstance(mean, np.ndarray):
+            raise TypeError("normal_of() needs an array for mean or std; use normal() for two numbers")
+        values = normal(shape, mean.dtype, 0.0, std, generator)
+        return _stored(np.add(values, _operand(mean, values.dtype)), values.dtype)
+    _check_deviations(std)
+    values = normal(shape, mean.dtype if isinstance(mean, np.ndarray) else std.dtype, 0.0, 1.0, generator)
+    values = _stored(np.multiply(values, _operand(std, values.dtype)), values.dtype)
+    return _stored(np.add(values, _operand(mean, values.dtype)), values.dtype)
+
+
+def _normal(
+    size: Size, dtype: np.dtype[Any], mean: float, std: float, generator: Generator | None, *, contiguous: bool
+) -> Array:
+    if not std >= 0.0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if dtype.kind == "c":
+        std /= math.sqrt(2)
+        return in_both_parts(
+            size, dtype, lambda pairs, real: _normal(pairs, real, mean, std, generator, contiguous=contiguous)
+        )
+    count = numel(size)
+    if count == 0:
+        return np.empty(size, dtype)
+    if not is_float(dtype):
+        raise not_implemented("normal_kernel_cpu", dtype)
+    engine = engine_of(generator)
+    with engine.lock:
+        if count < 16 or not contiguous:
+            return rounded(standard_normals(engine, count) * std + mean, dtype).reshape(size)
+        in_blocks = _normal_blocks64 if dtype == FLOAT64 else _normal_blocks32
+        values = in_blocks(engine, count, redraw=dtype in (FLOAT32, FLOAT64))
+    if std != 1.0:
+        values *= std
+    if mean != 0.0:
+        values += mean
+    return values.astype(dtype, copy=False).reshape(size)
+
+
+def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
+    """Box-Muller on blocks of sixteen uniforms: eight for the radii, eight for the angles.
+
+    The last sixteen values come from a block of their own when `count` leaves a rest. Types of single precision and
+    wider have drawn a uniform for each element of the rest before (`redraw`); the narrow ones draw whole blocks only.
+    """
+    values = np.empty(count, np.float32)
+    whole, rest = count - count % 16, count % 16
+    for start in range(0, whole, CHUNK):
+        stop = min(start + CHUNK, whole)
+        _box_muller32(engine.words32(stop - start), values[start:stop])
+    if rest:
+        if redraw:
+            engine.words32(rest)
+        _box_muller32(engine.words32(16), values[-16:])
+    return values
+
+
+def _box_muller32(words: Words32, out: Floats) -> None:
+    words &= np.uint32(0xFFFFFF)
+    radii, angles = words.reshape(-1, 2, 8).swapaxes(0, 1)
+    radius = np.subtract(np.uint32(1 << 24), radii).view(np.int32).astype(np.float32)  # 1 - u, which is never zero
+    radius *= np.float32(2.0**-24)
+    np.log(radius, out=radius)
+    radius *= np.float32(-2)
+    np.sqrt(radius, out=radius)
+    theta = angles.view(np.int32).astype(np.float32)
+    theta *= np.float32(_TWO_PI * 2.0**-24)
+    blocks = out.reshape(-1, 2, 8)
+    np.multiply(radius, np.cos(theta), out=blocks[:, 0])
+    np.multiply(radius, np.sin(theta, out=theta), out=blocks[:, 1])
+
+
+def _normal_blocks64(engine: Engine, count: int, *, redraw: bool) -> Doubles:
+    """`_normal_blocks32` in double precision, where a rest is always drawn before."""
+    values = engine.doubles(count)
+    _box_muller64(values[: count - count % 16])
+    if count % 16:
+        values[-16:] = engine.doubles(16)
+        _box_muller64(values[-16:])
+    return values
+
+
+def _box_muller64(values: Doubles) -> None:
+    blocks = values.reshape(-1, 2, 8)
+    radius = np.sqrt(-2.0 * np.log(1.0 - blocks[:, 0]))
+    theta = _TWO_PI * blocks[:, 1]
+    np.multiply(radius, np.cos(theta), out=blocks[:, 0])
+    np.multiply(radius, np.sin(theta), out=blocks[:, 1])
+
+
+def _check_deviations(std: Array) -> None:
+    if std.dtype.kind == "c":
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if std.size and not std.min() >= 0:
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+
+
+def _operand(value: Array | float, dtype: np.dtype[Any]) -> Array | np.generic:
+    """Numbers and integer arrays take part in a float operation in the float's type."""
+    array = np.asarray(value)
+    return array if isinstance(value, np.ndarray) and array.dtype.kind not in "biu" else array.astype(dtype)
+
+
+def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
+    return values.astype(dtype, copy=False)
+
+
+def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise broadcast_error(a, b) from None
+
+
+def exponential(size: Size, dtype: npt.DTypeLike, lambd: float = 1.0, generator: Generator | None = None) -> Array:
+    dtype = np.dtype(dtype)
+    if not lambd > 0.0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    if numel(size) and not is_float(dtype):
+        raise _not_continuous("Exponential", type_name(dtype))
+    values = _doubles(size, generator)
+    np.negative(values, out=values)
+    np.log1p(values, out=values)
+    values *= -1.0 / lambd
+    return rounded(values, dtype).reshape(size)
+
+
+def exponential_(out: Array, lambd: float = 1.0, generator: Generator | None = None) -> Array:
+    return fill(out, lambda size: exponential(size, out.dtype, lambd, generator))
+
+
+def geometric(size: Size, dtype: npt.DTypeLike, p: float, generator: Generator | None = None) -> Array:
+    """The count of trials up to the first success."""
+    dtype = np.dtype(dtype)
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if numel(size) and dtype not in INTEGERS and dtype not in DIGITS:
+        raise not_implemented("geometric_cpu", dtype)
+    values = _doubles(size, generator)
+    np.log(values, out=values)
+    values /= math.log1p(-p)
+    np.ceil(values, out=values)
+    whole = from_int64(values.astype(np.int64), dtype) if dtype in INTEGERS else rounded(values, dtype)
+    return whole.reshape(size)
+
+
+def geometric_(out: Array, p: float, generator: Generator | None = None) -> Array:
+    return fill(out, lambda size: geometric(size, out.dtype, p, generator))
+
+
+def cauchy(
+    size: Size, dtype: npt.DTypeLike, median: float = 0.0, sigma: float = 1.0, generator: Generator | None = None
+) -> Array:
+    dtype = np.dtype(dtype)
+    if not sigma > 0.0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    if not is_float(dtype):
+        raise _not_continuous("Cauchy", cpp_name(dtype))
+    values = _doubles(size, generator)
+    values -= 0.5
+    values *= math.pi
+    np.tan(values, out=values)
+    values *= sigma
+    values += median
+    return rounded(values, dtype).reshape(size)
+
+
+def cauchy_(out: Array, median: float = 0.0, sigma: float = 1.0, generator: Generator | None = None) -> Array:
+    return fill(out, lambda size: cauchy(size, out.dtype, median, sigma, generator))
+
+
+def log_normal(
+    size: Size, dtype: npt.DTypeLike, mean: float = 1.0, std: float = 2.0, generator: Generator | None = None
+) -> Array:
+    dtype = np.dtype(dtype)
+    if not std > 0.0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    count = numel(size)
+    if count and not is_float(dtype):
+        raise not_implemented("log_normal_cpu", dtype)
+    engine = engine_of(generator)
+    with engine.lock:
+        values = standard_normals(engine, count)
+    return rounded(np.exp(values * std + mean), dtype).reshape(size)
+
+
+def log_normal_(out: Array, mean: float = 1.0, std: float = 2.0, generator: Generator | None = None) -> Array:
+    return fill(out, lambda size: log_normal(size, out.dtype, mean, std, generator))
+
+
+def standard_normals(engine: Engine, count: int) -> Doubles:
+    """Box-Muller pair by pair in double precision; the second of a last pair waits in the engine for the next call."""
+    values = np.empty(count)
+    start = 0
+    if count and engine.next_normal is not None:
+        values[0], engine.next_normal, start = engine.next_normal, None, 1
+    uniforms = engine.doubles((count - start + 1) // 2 * 2)
+    angles, radii = uniforms[0::2], uniforms[1::2]
+    if count < _FEW:
+        pairs = [value for pair in map(normal_pair, angles.tolist(), radii.tolist()) for value in pair]
+        values[start:] = pairs[: count - start]
+    else:
+        radius = np.sqrt(-2.0 * np.log1p(-radii))
+        theta = _TWO_PI * angles
+        values[start::2] = radius * np.cos(theta)
+        values[start + 1 :: 2] = (radius * np.sin(theta))[: (count - start) // 2]
+    if (count - start) % 2:
+        engine.next_normal = normal_pair(float(angles[-1]), float(radii[-1]))[1]
+    return values
+
+
+def normal_pair(first: float, second: float) -> tuple[float, float]:
+    """Two normals of two uniforms, by the C library's functions, which torch calls here as well."""
+    radius = math.sqrt(-2.0 * math.log1p(-second))
+    theta = _TWO_PI * first
+    return radius * math.cos(theta), radius * math.sin(theta)
+
+
+def _doubles(size: Size, generator: Generator | None) -> Doubles:
+    engine = engine_of(generator)
+    with engine.lock:
+        return engine.doubles(numel(size))
+
+
+def _not_continuous(name: str, given: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name} distribution is a continuous probability distribution. dtype must be a floating point but you "
+        f"specified {given}"
+    )

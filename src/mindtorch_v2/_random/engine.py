@@ -1,0 +1,263 @@
+"""The random number engine and `Generator`: MT19937 seeded, read and saved as torch's CPU generator does it.
+
+It owns the stream of raw words and the 5056 bytes of saved state; distributions and tensors it does not know.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._device import CPU, device
+
+Words32 = npt.NDArray[np.uint32]
+Words64 = npt.NDArray[np.uint64]
+Doubles = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
+State = npt.NDArray[np.uint8]
+
+DEFAULT_SEED = 67280421310721
+_BLOCK = 624  # words MT19937 makes at a time
+CHUNK = 1 << 15  # elements worked on at a time, so that the steps of one formula meet in the cache
+_MASK24 = np.uint32((1 << 24) - 1)
+_ULP24 = np.float32(2.0**-24)
+_MASK53 = np.uint64((1 << 53) - 1)
+_BULK = 1024  # from here on RandomState's bulk reading wins over pairing raw words
+
+# The struct torch copies into `get_state()`; it kept 64-bit words for the key from its older engine.
+_STATE = np.dtype(
+    [
+        ("seed", "<u8"),
+        ("left", "<i4"),
+        ("seeded", "<i4"),
+        ("next", "<u8"),
+        ("key", "<u8", (_BLOCK,)),
+        ("normal_x", "<f8"),
+        ("next_normal", "<f8"),
+        ("normal_rho", "<f8"),
+        ("has_next_normal", "<i4"),
+        ("gap", "<i4"),
+        ("next_float_normal", "<f4"),
+        ("has_next_float_normal", "?"),
+        ("tail", "V3"),
+    ]
+)
+
+
+class Engine:
+    """A stream of 32-bit words. Whoever draws holds `lock` for the whole of one operation."""
+
+    __slots__ = ("_bits", "_fresh", "_reader", "lock", "next_float_normal", "next_normal", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self._bits = np.random.MT19937(0)
+        self._reader = np.random.RandomState(self._bits)  # its seeding and its streams are frozen by NumPy's promise
+        self.lock = threading.Lock()
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Start over from `seed` (64 bits are remembered, the low 32 are used, as in torch)."""
+        self.seed = seed
+        self._reader.seed(seed & 0xFFFFFFFF)
+        self._fresh = True  # nothing drawn yet: torch saves this as next=0, an exhausted block as next=624
+        self.next_normal: float | None = None
+        self.next_float_normal: float | None = None
+
+    def words32(self, n: int) -> Words32:
+        """The next `n` words."""
+        self._fresh = self._fresh and n == 0
+        return self._bits.random_raw(n).astype(np.uint32)
+
+    def words64(self, n: int) -> Words64:
+        """The next `n` pairs of words as 64-bit integers, first word on top."""
+        self._fresh = self._fresh and n == 0
+        if n >= _BULK:
+            return self._reader.randint(0, 1 << 64, n, dtype=np.uint64)
+        pairs: Words64 = self._bits.random_raw(2 * n)
+        return (pairs[0::2] << np.uint64(32)) | pairs[1::2]
+
+    def doubles(self, n: int) -> Doubles:
+        """`n` uniform numbers in [0, 1) of 53 bits, two words each."""
+        words = self.words64(n)
+        words &= _MASK53
+        # Signed integers convert faster, and 53 bits leave the sign alone.
+        uniform: Doubles = words.view(np.int64).astype(np.float64)
+        uniform *= 2.0**-53
+        return uniform
+
+    def floats(self, n: int) -> Floats:
+        """`n` uniform numbers in [0, 1) of 24 bits, one word each."""
+        uniform = np.empty(n, np.float32)
+        for start in range(0, n, CHUNK):
+            part = uniform[start : start + CHUNK]
+            words = self.words32(part.size)
+            words &= _MASK24
+            part[...] = words.view(np.int32)  # as in `doubles`
+            part *= _ULP24
+        return uniform
+
+    def save(self) -> State:
+        """The state as torch lays it out."""
+        position: Any = self._bits.state["state"]
+        state = np.zeros((), _STATE)
+        state["seed"] = self.seed
+        state["left"] = _BLOCK + 1 - position["pos"]
+        state["seeded"] = 1
+        state["next"] = 0 if self._fresh else position["pos"]
+        state["key"] = position["key"]
+        if self.next_normal is not None:
+            state["has_next_normal"], state["next_normal"] = 1, self.next_normal
+        if self.next_float_normal is not None:
+            state["has_next_float_normal"], state["next_float_normal"] = True, self.next_float_normal
+        return np.frombuffer(state.tobytes(), np.uint8).copy()
+
+    def load(self, saved: State) -> None:
+        """Continue from a state made by `save` or by torch."""
+        state = np.frombuffer(saved.tobytes(), _STATE)[0]
+        left, following = int(state["left"]), int(state["next"])
+        # `left` counts down to the next refill; 1 means the block is used up (or fresh), whatever `next` says.
+        in_step = left == 1 or following == _BLOCK + 1 - left
+        if not (state["seeded"] and 0 < left <= _BLOCK and following <= _BLOCK and in_step):
+            raise RuntimeError("Invalid mt19937 state")
+        key = state["key"].astype(np.uint32)
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK + 1 - left}}
+        self._fresh = left == 1 and following == 0
+        self.seed = int(state["seed"])
+        self.next_normal = float(state["next_normal"]) if state["has_next_normal"] else None
+        self.next_float_normal = float(state["next_float_normal"]) if state["has_next_float_normal"] else None
+
+
+class _Exchange:
+    """How a state leaves and enters a generator: as the array itself, until told otherwise."""
+
+    __slots__ = ("from_array", "to_array")
+
+    def __init__(self) -> None:
+        self.from_array: Callable[[State], Any] = _as_is
+        self.to_array: Callable[[Any], Any] = _as_is
+
+
+def _as_is(state: Any) -> Any:
+    return state
+
+
+_exchange = _Exchange()
+
+
+class Generator:
+    """torch.Generator for the CPU. Its state is a uint8 array, unless `exchange_states_as` says otherwise."""
+
+    __slots__ = ("__dict__", "__weakref__", "_engine")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        _require_cpu(device)
+        self._engine = Engine(DEFAULT_SEED)
+
+    @property
+    def device(self) -> device:
+        return CPU
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Seed with a number from [-2**63, 2**64); negative ones stand for themselves plus 2**64."""
+        wrapped = _unsigned_seed(seed)
+        with self._engine.lock:
+            self._engine.reseed(wrapped)
+        return self
+
+    def seed(self) -> int:
+        """Seed from the operating system's entropy and return that seed."""
+        chosen = int.from_bytes(os.urandom(8), "little")
+        with self._engine.lock:
+            self._engine.reseed(chosen)
+        return chosen
+
+    def initial_seed(self) -> int:
+        return self._engine.seed
+
+    def get_state(self) -> Any:
+        with self._engine.lock:
+            state = self._engine.save()
+        return _exchange.from_array(state)
+
+    def set_state(self, new_state: Any) -> Generator:
+        state = _checked_state(_exchange.to_array(new_state))
+        with self._engine.lock:
+            self._engine.load(state)
+        return self
+
+    def clone_state(self) -> Generator:
+        """A new generator that continues from the same state."""
+        twin = type(self)()
+        with self._engine.lock:
+            state = self._engine.save()
+        twin._engine.load(state)
+        return twin
+
+    def get_offset(self) -> int:
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> Generator:
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def graphsafe_get_state(self) -> Generator:
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Any) -> Generator:
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self._engine.lock:
+            return type(self), (), self._engine.save()
+
+    def __setstate__(self, state: State) -> None:
+        self._engine.load(state)
+
+
+def exchange_states_as(from_array: Callable[[State], Any], to_array: Callable[[Any], Any]) -> None:
+    """Have every generator give and take its state as what these two convert to and from (tensors, say)."""
+    _exchange.from_array, _exchange.to_array = from_array, to_array
+
+
+def engine_of(generator: Generator | None) -> Engine:
+    """The engine to draw from: that of `generator`, or of the default one."""
+    if generator is None:
+        return default_generator._engine
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator._engine
+
+
+def _require_cpu(wanted: Any) -> None:
+    found = wanted if isinstance(wanted, device) else device(wanted)
+    if found.type != "cpu":
+        raise RuntimeError(f"Cannot make a generator for device '{found}': random numbers are drawn on 'cpu' only")
+
+
+def _unsigned_seed(seed: Any) -> int:
+    if type(seed) is not int:
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise ValueError("Overflow when unpacking long long")
+    return seed % (1 << 64)
+
+
+def _checked_state(state: Any) -> State:
+    if not isinstance(state, np.ndarray):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+    if state.dtype != np.uint8:
+        raise TypeError("RNG state must be a torch.ByteTensor")
+    if state.size != _STATE.itemsize:
+        raise RuntimeError(
+            f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} "
+            f"but found the input RNG state size to be {state.size}"
+        )
+    return state
+
+
+default_generator = Generator()
+default_generator.seed()  # torch starts its default generator from entropy, too
