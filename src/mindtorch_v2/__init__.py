@@ -63,6 +63,8 @@ from .autograd.grad_mode import (
     set_grad_enabled,
 )
 
+from .ops.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
 float = float32
 double = float64
 half = float16
@@ -80,7 +82,7 @@ _functions = _bind.public_functions()
 globals().update(_functions)
 _bind.bind_methods(_functions)
 
-from . import autograd  # noqa: E402
+from . import autograd, random  # noqa: E402
 
 __version__ = "2.13.0+mindtorch"
 Tensor.__add__ = Tensor.__radd__ = add

@@ -6,5 +6,6 @@ from . import creation as creation
 from . import door as door
 from . import join as join
 from . import matrix as matrix
+from . import random as random
 from . import reduce as reduce
 from . import view as view

@@ -1,0 +1,334 @@
+"""Rows of random numbers: factories, in-place fills and samplers on the generators of `_random`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _dtype, _random
+from .._bind import front
+from .._device import usable
+from .._meta import MetaArray, meta
+from .._op import composite, mutating, op
+from .._tensor import Tensor, make
+from . import creation
+from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype, zeros_like
+
+
+def _quiet(function: Any) -> Any:
+    """A fill that leaves meta arrays alone."""
+
+    def kernel(a: Any, *args: Any) -> None:
+        if type(a) is not MetaArray:
+            function(a, *args)
+
+    return kernel
+
+
+def _fill_row(schema: str, function: Any, **options: Any) -> Any:
+    return mutating(schema, self=lambda g: zeros_like(g), **options)(_quiet(function)).function
+
+
+uniform_ = _fill_row(
+    "uniform_(Tensor(a!) self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor(a!)",
+    _random.uniform_,
+)
+normal_ = _fill_row(
+    "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor(a!)",
+    _random.normal_,
+)
+exponential_ = _fill_row(
+    "exponential_(Tensor(a!) self, float lambd=1.0, *, Generator? generator=None) -> Tensor(a!)", _random.exponential_
+)
+geometric_ = _fill_row(
+    "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", _random.geometric_
+)
+cauchy_ = _fill_row(
+    "cauchy_(Tensor(a!) self, float median=0.0, float sigma=1.0, *, Generator? generator=None) -> Tensor(a!)",
+    _random.cauchy_,
+)
+log_normal_ = _fill_row(
+    "log_normal_(Tensor(a!) self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor(a!)",
+    _random.log_normal_,
+)
+_random_plain = _fill_row(
+    "random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)",
+    lambda a, generator: _random.random_(a, generator=generator),
+)
+_random_to = _fill_row(
+    "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
+    lambda a, to, generator: _random.random_(a, 0, to, generator),
+)
+_random_from = _fill_row(
+    "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", _random.random_
+)
+
+
+@front("random_")
+def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Any = None, **kw: Any) -> Tensor:
+    """Fill with integers from [from, to)."""
+    low = kw.pop("from", from_)
+    if low is None and to is None:
+        return _random_plain(input, generator=generator)  # type: ignore[no-any-return]
+    if to is None:
+        return _random_to(input, low, generator=generator)  # type: ignore[no-any-return]
+    return _random_from(input, 0 if low is None else low, to, generator=generator)  # type: ignore[no-any-return]
+
+
+_bernoulli_number = _fill_row(
+    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", _random.bernoulli_
+)
+_bernoulli_each = _fill_row(
+    "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", _random.bernoulli_
+)
+
+
+@front("bernoulli_")
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Fill with draws that are 1 with probability p."""
+    row = _bernoulli_each if isinstance(p, Tensor) else _bernoulli_number
+    return row(input, p, generator=generator)  # type: ignore[no-any-return]
+
+
+@op("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", self=lambda g: zeros_like(g))
+def _bernoulli(a: Any, generator: Any) -> Any:
+    return _random.bernoulli_of(a, generator=generator)
+
+
+@op("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", out=False, self=lambda g: zeros_like(g))
+def _bernoulli_p(a: Any, p: float, generator: Any) -> Any:
+    return _random.bernoulli(a.shape, a.dtype, p, generator)
+
+
+@front("bernoulli")
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
+    """Draws that are 1 with the probability each element gives (or with probability p)."""
+    if p is None:
+        return _bernoulli.function(input, generator=generator, out=out)  # type: ignore[no-any-return]
+    return _bernoulli_p.function(input, p, generator=generator)  # type: ignore[no-any-return]
+
+
+# --- factories --------------------------------------------------------------------------------------------------------
+
+
+def _sized(name: str, fill: Any, draw: Any) -> None:
+    """rand and randn: rows made of `empty` and a fill, and their public function."""
+
+    def call(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        return fill(empty(size, dtype=dtype, device=device), generator=generator)  # type: ignore[no-any-return]
+
+    def kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+        sizes = checked_size(size)
+        if usable(device).type == "meta":
+            return meta(sizes, np_dtype(dtype))
+        return draw(sizes, np_dtype(dtype), generator=generator)
+
+    plain = op(
+        f"{name}(int[] size, {_OPTIONS}) -> Tensor", out=False, calls=lambda size, *rest: call(size, None, *rest)
+    )(lambda size, *rest: kernel(size, None, *rest))
+    given = op(
+        f"{name}.generator(int[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor", out=False, calls=call
+    )(kernel)
+
+    def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+               device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
+        d = dtype if out is None else out.dtype
+        if generator is None:
+            made = plain.function(sizes, dtype=d, device=device)
+        else:
+            made = given.function(sizes, generator=generator, dtype=d, device=device)
+        if out is not None:
+            return into(out, made)
+        return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+
+    def like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+             pin_memory: bool = False, memory_format: Any = None, generator: Any = None) -> Tensor:  # fmt: skip
+        t = like_row.function(input, dtype=dtype, device=device)
+        return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
+
+    def like_call(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+        return fill(empty_like(self, dtype=dtype, device=device))  # type: ignore[no-any-return]
+
+    def like_kernel(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
+        made = creation._blank_like(a, dtype, device, memory_format)
+        return made if type(made) is MetaArray else draw(made.shape, made.dtype)
+
+    like_row = op(f"{name}_like({creation._LIKE}) -> Tensor", out=False, calls=like_call)(like_kernel)
+    like.__name__ = like.__qualname__ = f"{name}_like"
+    front(like.__name__)(like)
+
+
+_sized("rand", uniform_, _random.uniform)
+_sized("randn", normal_, _random.normal)
+
+
+def _integers(low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
+    d = dtype or _dtype.int64
+    sizes = checked_size(size)
+    if usable(device).type == "meta":
+        return meta(sizes, d.np)
+    return _random.randint(sizes, d.np, low, high, generator)
+
+
+def _integers_call(
+    low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any
+) -> Tensor:
+    made = empty(size, dtype=dtype or _dtype.int64, device=device)
+    return _random_from(made, low, high, generator=generator)  # type: ignore[no-any-return]
+
+
+def _randint_row(overload: str, arguments: str, order: Any) -> Any:
+    """One overload of randint; `order` brings its arguments into the order of `_integers`."""
+    return op(
+        f"randint{overload}({arguments}) -> Tensor", out=False, calls=lambda *a: _integers_call(*order(*a))
+    )(lambda *a: _integers(*order(*a))).function
+
+
+_GENERATOR = f"*, Generator? generator, {_OPTIONS[3:]}"
+_randint = _randint_row("", f"int high, int[] size, {_OPTIONS}", lambda high, size, *r: (0, high, size, None, *r))
+_randint_low = _randint_row(
+    ".low", f"int low, int high, int[] size, {_OPTIONS}", lambda low, high, size, *r: (low, high, size, None, *r)
+)
+_randint_generator = _randint_row(
+    ".generator", f"int high, int[] size, {_GENERATOR}", lambda high, size, *r: (0, high, size, *r)
+)
+_randint_low_generator = _randint_row(
+    ".low_generator", f"int low, int high, int[] size, {_GENERATOR}", lambda low, high, size, *r: (low, high, size, *r)
+)
+
+
+def _range_arguments(args: tuple[Any, ...], low: Any, high: Any, size: Any) -> tuple[Any, Any, Any]:
+    values = [int(a) if isinstance(a, (np.integer, Tensor)) else a for a in args]
+    numbers = [v for v in values if isinstance(v, int)]
+    sizes = [v for v in values if not isinstance(v, int)]
+    if size is None and sizes:
+        size = sizes[0]
+    if len(numbers) == 2:
+        low, high = numbers
+    elif numbers:
+        if high is None:
+            high = numbers[0]
+        else:
+            low = numbers[0]
+    return low, high, size
+
+
+@front("randint")
+def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
+            dtype: Any = _dtype.int64, layout: Any = None, device: Any = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Integers from [low, high); low is 0 where it is not given."""
+    low, high, size = _range_arguments(args, low, high, size)
+    if high is None or size is None:
+        raise TypeError("randint() needs high and size: randint(high, size) or randint(low, high, size)")
+    bounds = (high,) if low is None else (low, high)
+    if generator is None:
+        made = (_randint if low is None else _randint_low)(*bounds, size, dtype=dtype, device=device)
+    else:
+        row = _randint_generator if low is None else _randint_low_generator
+        made = row(*bounds, size, generator=generator, dtype=dtype, device=device)
+    if out is not None:
+        return into(out, made)
+    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+
+
+@front("randint_like")
+def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, dtype: Any = None, device: Any = None,
+                 requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+    """Integers from [low, high) in the shape and dtype of another tensor."""
+    low, high, _ = _range_arguments(args, low, high, ())
+    made = make(_random.randint(input._a.shape, input._a.dtype if dtype is None else dtype.np, low or 0, high))
+    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+
+
+@composite("randperm.generator_out(int n, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
+def _randperm_out(n: int, generator: Any, out: Tensor) -> Tensor:
+    return into(out, make(_random.randperm(n, out._a.dtype, generator)))
+
+
+@op(f"randperm.generator(int n, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor", out=False,
+    calls=lambda n, generator, dtype, layout, device, pin_memory: _randperm_out.function(
+        n, generator=generator, out=empty((n,), dtype=dtype, device=device)))  # fmt: skip
+def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _random.randperm(n, (dtype or _dtype.int64).np, generator)
+
+
+@front("randperm")
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = _dtype.int64, layout: Any = None,
+             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """The integers from 0 to n - 1 in random order."""
+    if out is not None:
+        return _randperm_out.function(int(n), generator=generator, out=out)  # type: ignore[no-any-return]
+    made = _randperm.function(int(n), generator=generator, dtype=dtype, device=device)
+    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+
+
+@front("normal")
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
+           dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+    """Normal numbers; mean and std may be tensors, or numbers with a size."""
+    if size is not None:
+        made = normal_(empty(tuple(size), dtype=dtype, device=device), mean, std, generator=generator)
+    else:
+        made = _normal_each(mean, std, generator)
+    if out is not None:
+        return into(out, made)
+    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+
+
+def _normal_each(mean: Any, std: Any, generator: Any) -> Tensor:
+    arrays = [v._a if isinstance(v, Tensor) else v for v in (mean, std)]
+    return make(_random.normal_of(arrays[0], arrays[1], generator))
+
+
+@op("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
+def _multinomial(a: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
+    return _random.multinomial(a, num_samples, replacement, generator)
+
+
+@op("poisson(Tensor self, Generator? generator=None) -> Tensor", out=False, self=lambda g: zeros_like(g))
+def _poisson(a: Any, generator: Any) -> Any:
+    return _random.poisson(a, generator)
+
+
+@op("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", out=False,
+    count=lambda g: zeros_like(g), prob=lambda g: zeros_like(g))  # fmt: skip
+def _binomial(count: Any, prob: Any, generator: Any) -> Any:
+    return _random.binomial(count, prob, generator)
+
+
+# --- generators and seeds ---------------------------------------------------------------------------------------------
+
+_random.exchange_states_as(make, lambda t: t._a if isinstance(t, Tensor) else t)
+Generator = _random.Generator
+default_generator = _random.default_generator
+
+
+def manual_seed(seed: Any) -> Any:
+    """Seed the default generator."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()  # type: ignore[no-any-return]
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Put the default generator into a state."""
+    default_generator.set_state(new_state)
