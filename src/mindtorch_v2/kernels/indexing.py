@@ -1,0 +1,570 @@
+"""Owns reading and writing at given positions: gather and scatter, index_*, take and put, masks.
+
+Every function returns a new array and leaves its inputs alone; gradients stand beside their forward functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._errors import broadcast_error, shape_text, wrap_dim
+from .accumulate import add_elements, add_rows
+from .checks import not_implemented, type_name
+from .reduce import narrow, wide
+from .totals import Array
+
+INT64 = np.dtype(np.int64)
+Number: TypeAlias = bool | int | float | complex
+Indices: TypeAlias = Sequence[Array | None]
+
+
+# ---------------------------------------------------------------------------------------------------- checks
+
+
+def _require_in_range(index: Array, size: int, error: type[Exception], text: str) -> None:
+    """Refuse indices outside ``[0, size)``; ``text`` may name the first such one as ``{index}``."""
+    if index.size and (index.min() < 0 or index.max() >= size):
+        flat = index.reshape(-1)
+        first = flat[(flat < 0) | (flat >= size)][0]
+        raise error(text.replace("{index}", str(first)))
+
+
+def _out_of_bounds(index: Array, size: int, axis: int) -> None:
+    text = f"index {{index}} is out of bounds for dimension {axis} with size {size}"
+    _require_in_range(index, size, RuntimeError, text)
+
+
+def _flat_positions(shape: tuple[int, ...], axis: int, index: Array) -> Array:
+    """Positions in a flattened C-ordered array of ``shape`` of the elements that ``index`` names along ``axis``."""
+    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    flat: Array = index.astype(INT64, copy=False) * strides[axis]
+    for d, n in enumerate(index.shape):
+        if d != axis and n > 1:
+            flat += (np.arange(n) * strides[d]).reshape(-1, *(1,) * (index.ndim - d - 1))
+    return flat
+
+
+def _lines(a: Array) -> Array:
+    """``a`` with at least one dimension."""
+    return a if a.ndim else a.reshape(1)
+
+
+# ---------------------------------------------------------------------------------------------------- gather, scatter
+
+
+def gather(a: Array, dim: int, index: Array) -> Array:
+    """``out[i][j] = a[index[i][j]][j]`` for ``dim`` 0, and likewise for others."""
+    axis = wrap_dim(dim, a.ndim)
+    if index.size == 0:
+        return np.empty(index.shape, a.dtype)
+    if index.dtype not in (INT64, np.int32):
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+    x, i = _lines(a), _lines(index)
+    if x.ndim != i.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for d, (n, limit) in enumerate(zip(i.shape, x.shape)):
+        if d != axis and n > limit:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {shape_text(i.shape)} to be no larger than self "
+                f"{shape_text(x.shape)} apart from dimension {axis}"
+            )
+    _out_of_bounds(i, x.shape[axis], axis)
+    return x.reshape(-1).take(_flat_positions(x.shape, axis, i)).reshape(index.shape)
+
+
+def gather_backward(grad: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array:
+    """Gradient of ``gather`` with respect to its input of ``shape``."""
+    return scatter_add(np.zeros(shape, grad.dtype), dim, index, grad)
+
+
+def _scatter_target(a: Array, dim: int, index: Array, src: Array | None) -> tuple[Array, Array, Array | None]:
+    """A writable flat copy of ``a``, the flat positions to write to, and the part of ``src`` that goes there."""
+    axis = wrap_dim(dim, a.ndim)
+    if index.size and index.dtype not in (INT64, np.int32):
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    if src is not None and src.dtype != a.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    flat = a.reshape(-1).copy()
+    if index.size == 0:
+        return flat, np.zeros(0, INT64), None if src is None else np.zeros(0, src.dtype)
+    x, i = _lines(a), _lines(index)
+    if x.ndim != i.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    source = None if src is None else _lines(src)
+    if source is not None and source.ndim != i.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    _check_scatter_sizes(x.shape, i.shape, None if source is None else source.shape, axis)
+    _out_of_bounds(i, x.shape[axis], axis)
+    if source is not None:
+        source = source[tuple(slice(n) for n in i.shape)].reshape(-1)
+    return flat, _flat_positions(x.shape, axis, i).reshape(-1), source
+
+
+def _check_scatter_sizes(
+    shape: tuple[int, ...], index: tuple[int, ...], src: tuple[int, ...] | None, axis: int
+) -> None:
+    fits = all(n <= limit for d, (n, limit) in enumerate(zip(index, shape)) if d != axis)
+    if src is None:
+        if not fits:
+            raise RuntimeError(
+                f"Expected index {shape_text(index)} to be no larger than self {shape_text(shape)} apart from "
+                f"dimension {axis}"
+            )
+    elif not fits or any(n > limit for n, limit in zip(index, src)):
+        raise RuntimeError(
+            f"Expected index {shape_text(index)} to be no larger than self {shape_text(shape)} apart from dimension "
+            f"{axis} and to be no larger size than src {shape_text(src)}"
+        )
+
+
+def scatter(a: Array, dim: int, index: Array, src: Array | Number, *, reduce: str | None = None) -> Array:
+    """``a`` with ``src`` (an array or one number) written, added or multiplied where ``index`` says along ``dim``.
+
+    The last of several values for one place stays.
+    """
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    flat, where, part = _scatter_target(a, dim, index, src if isinstance(src, np.ndarray) else None)
+    values: Any = np.asarray(src).astype(a.dtype) if part is None else part
+    if reduce is None:
+        flat[where] = values
+        return flat.reshape(a.shape)
+    result = wide(flat)
+    ufunc = np.add if reduce == "add" else np.multiply
+    ufunc.at(result, where, wide(values))
+    return narrow(result, a.dtype).reshape(a.shape)
+
+
+def scatter_add(a: Array, dim: int, index: Array, src: Array) -> Array:
+    """``a`` with ``src`` added where ``index`` says along ``dim``."""
+    flat, where, part = _scatter_target(a, dim, index, src)
+    assert part is not None
+    result = wide(flat)
+    add_elements(result, where, wide(part))
+    return narrow(result, a.dtype).reshape(a.shape)
+
+
+REDUCTIONS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "mean": np.add,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
+
+
+def scatter_reduce(a: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True) -> Array:
+    """``a`` reduced with the elements of ``src`` that ``index`` sends to each place along ``dim``.
+
+    Without ``include_self``, places that receive something forget what they held.
+    """
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    flat, where, part = _scatter_target(a, dim, index, src)
+    if a.dtype.kind == "c" and reduce in ("amax", "amin"):
+        raise not_implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", a.dtype)
+    assert part is not None
+    result = wide(flat)
+    if not include_self:
+        result[where] = _identity(reduce, result.dtype)
+    REDUCTIONS[reduce].at(result, where, wide(part))
+    if reduce == "mean":
+        count = np.bincount(where, minlength=result.size)
+        count = np.maximum(count + include_self, 1)
+        result = result // count if result.dtype.kind in "iu" else result / count.astype(result.real.dtype)
+    return narrow(result, a.dtype).reshape(a.shape)
+
+
+def _identity(reduce: str, dtype: np.dtype[Any]) -> Number:
+    """What leaves a reduction unchanged."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "f":
+        return -math.inf if reduce == "amax" else math.inf
+    if dtype.kind == "b":
+        return reduce == "amin"
+    limits = np.iinfo(dtype)
+    return int(limits.min if reduce == "amax" else limits.max)
+
+
+def scatter_reduce_backward(
+    grad: Array, a: Array, dim: int, index: Array, src: Array, reduce: str, result: Array, *, include_self: bool = True
+) -> tuple[Array, Array]:
+    """Gradients of ``scatter_reduce`` with respect to ``a`` and ``src`` (in the shape of ``index``)."""
+    src, grad = np.asarray(src[tuple(slice(n) for n in index.shape)]), np.asarray(grad)
+    if reduce == "sum":
+        grad_a, grad_src = grad, gather(grad, dim, index)
+    elif reduce == "prod":
+        grad_a, grad_src = _scatter_prod_backward(grad, a, dim, index, src, result, include_self)
+    elif reduce == "mean":
+        count = np.full(a.shape, int(include_self), a.dtype)
+        count = np.maximum(scatter_add(count, dim, index, np.ones(src.shape, a.dtype)), a.dtype.type(1))
+        grad_a = np.asarray(grad / count)
+        grad_src = gather(grad_a, dim, index)
+    elif reduce in ("amax", "amin"):
+        own = np.asarray(a == result).astype(a.dtype)
+        sent = np.asarray(src == gather(result, dim, index)).astype(a.dtype)
+        share = np.asarray(grad / scatter_add(own, dim, index, sent))
+        grad_a, grad_src = own * share, sent * gather(share, dim, index)
+    else:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if not include_self:
+        grad_a = scatter(grad_a, dim, index, 0)
+    return np.asarray(grad_a), np.asarray(grad_src)
+
+
+def _scatter_prod_backward(
+    grad: Array, a: Array, dim: int, index: Array, src: Array, result: Array, include_self: bool
+) -> tuple[Array, Array]:
+    one = a.dtype.type(1)
+    own = np.asarray(np.where(a == 0, one, a))
+    grad_a = grad * scatter_reduce(own, dim, index, src, "prod", include_self=include_self) / own
+    zero = src == 0
+    zeros = gather(scatter_add(np.zeros(a.shape, INT64), dim, index, np.asarray(zero).astype(INT64)), dim, index)
+    # A zero that stands alone gets the product of the others; of several zeros none gets anything.
+    alone = zero & (zeros == 1)
+    others = scatter_reduce(a, dim, index, np.where(alone, one, src), "prod", include_self=include_self)
+    quotient = gather(np.asarray(grad * result), dim, index) / np.where(zero, one, src)
+    return grad_a, np.where(alone, gather(np.asarray(grad * others), dim, index), quotient)
+
+
+# ---------------------------------------------------------------------------------------------------- index_*
+
+
+def index_select(a: Array, dim: int, index: Array) -> Array:
+    """The slices of ``a`` along ``dim`` that ``index`` names."""
+    axis = wrap_dim(dim, a.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in (INT64, np.int32):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if a.ndim == 0 and index.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
+    if axis > 0:
+        text = f"INDICES element is out of DATA bounds, id={{index}} axis_dim={a.shape[axis]}"
+        _require_in_range(index, a.shape[axis], RuntimeError, text)
+    else:
+        _require_in_range(index, a.shape[0] if a.ndim else 1, IndexError, "index out of range in self")
+    return a.copy() if a.ndim == 0 else a.take(index.reshape(-1), axis=axis)
+
+
+def index_add(a: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
+    """``a`` with ``alpha`` times the slices of ``source`` added to the slices that ``index`` names."""
+    axis = wrap_dim(dim, a.ndim)
+    _check_index_add(a, axis, index, source)
+    added = wide(source)
+    if alpha != 1:
+        added = added * added.dtype.type(alpha)
+    if a.ndim == 0:
+        return narrow(wide(a) + added.reshape(()) if index.size else a.copy(), a.dtype)
+    width = math.prod(a.shape[:axis] + a.shape[axis + 1 :])
+    moved = np.moveaxis(a, axis, 0)
+    result = np.array(wide(moved), order="C").reshape(a.shape[axis], width)
+    add_rows(result, index.reshape(-1), np.moveaxis(added, axis, 0).reshape(index.size, width))
+    return np.ascontiguousarray(np.moveaxis(narrow(result, a.dtype).reshape(moved.shape), 0, axis))
+
+
+def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:
+    if index.ndim > 1:
+        raise IndexError(
+            f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{type_name(index.dtype)} and size: {shape_text(index.shape)}"
+        )
+    if index.dtype not in (INT64, np.int32):
+        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {type_name(index.dtype)}")
+    if a.dtype != source.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({type_name(a.dtype)}) and source ({type_name(source.dtype)}) must have the same "
+            "scalar type"
+        )
+    slices = source.shape[axis] if source.ndim > axis else 1
+    if index.size != slices:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): ({slices}), for "
+            f"dim: {axis}"
+        )
+    if a.ndim != source.ndim or a.shape[:axis] + a.shape[axis + 1 :] != source.shape[:axis] + source.shape[axis + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{shape_text(a.shape)} source.shape = {shape_text(source.shape)}"
+        )
+    _out_of_bounds(index, a.shape[axis] if a.ndim else 1, axis)
+
+
+def index_copy(a: Array, dim: int, index: Array, source: Array) -> Array:
+    """``a`` with the slices that ``index`` names replaced by those of ``source``."""
+    axis = wrap_dim(dim, a.ndim)
+    _check_index_copy(a, axis, index, source)
+    result = a.copy()
+    lines = np.moveaxis(_lines(result), axis, 0)
+    lines[index.reshape(-1)] = np.moveaxis(_lines(source), min(axis, max(source.ndim - 1, 0)), 0)
+    return result
+
+
+def _check_index_copy(a: Array, axis: int, index: Array, source: Array) -> None:
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if source.ndim and a.ndim and source.ndim != a.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({a.ndim})"
+        )
+    if index.dtype != INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if a.dtype != source.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{type_name(a.dtype)} and (source) {type_name(source.dtype)}"
+        )
+    own, given = (shape[:axis] + shape[axis + 1 :] for shape in (a.shape, source.shape))
+    if own != given:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, own))} at dimension {axis} and source slice shape: {' '.join(map(str, given))} at "
+            "dimension 0."
+        )
+    slices = source.shape[axis] if source.ndim else 1
+    if index.size != slices:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({slices})"
+        )
+    size = a.shape[axis] if a.ndim else 1
+    text = f"index_copy_(): index {{index}} is out of bounds for dimension {axis} with size {size}"
+    _require_in_range(index, size, IndexError, text)
+
+
+def index_fill(a: Array, dim: int, index: Array, value: Array | Number) -> Array:
+    """``a`` with the slices that ``index`` names (negative ones count from the end) filled with ``value``."""
+    if index.dtype != INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    axis = wrap_dim(dim, a.ndim)
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if np.iscomplexobj(value) and a.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    size = a.shape[axis] if a.ndim else 1
+    wrapped = np.where((index < 0) & (index >= -size), index + size, index)
+    text = f"index {{index}} is out of bounds for dimension {axis} with size {size}"
+    _require_in_range(wrapped, size, IndexError, text)
+    result = a.copy()
+    np.moveaxis(_lines(result), axis, 0)[wrapped] = np.asarray(value).astype(a.dtype)
+    return result
+
+
+# ---------------------------------------------------------------------------------------------------- advanced indexing
+
+
+def _checked_indices(a: Array, indices: Indices) -> list[Array | None]:
+    """Integer indices for the leading dimensions; masks are replaced by the positions of what is true in them."""
+    found: list[Array | None] = []
+    for given in indices:
+        if given is None:
+            found.append(None)
+        elif given.dtype.kind == "b" or given.dtype == np.uint8:
+            at = len(found)
+            if given.shape != a.shape[at : at + given.ndim]:
+                d = next(d for d in range(given.ndim) if given.shape[d : d + 1] != a.shape[at + d : at + d + 1])
+                raise IndexError(
+                    f"The shape of the mask {shape_text(given.shape)} at index {d} does not match the shape of the "
+                    f"indexed tensor {shape_text(a.shape)} at index {at + d}"
+                )
+            found.extend(given.nonzero())
+        elif given.dtype in (INT64, np.int32):
+            found.append(given)
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if len(found) > a.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {a.ndim} (got {len(found)})")
+    for axis, index in enumerate(found):
+        if index is not None:
+            size = a.shape[axis]
+            text = f"index {{index}} is out of bounds for dimension {axis} with size {size}"
+            if index.size and index.min() < 0:
+                found[axis] = index = np.where((index < 0) & (index >= -size), index + size, index)
+            _require_in_range(index, size, IndexError, text)
+    return found
+
+
+def _broadcast_indices(found: list[Array | None]) -> list[Array]:
+    named = [index for index in found if index is not None]
+    try:
+        return list(np.broadcast_arrays(*named))
+    except ValueError:
+        shapes = ", ".join(shape_text(index.shape) for index in named)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+
+
+def index(a: Array, indices: Indices) -> Array:
+    """``a[indices]`` with integer arrays, masks or None (take all) for the leading dimensions."""
+    found = _checked_indices(a, indices)
+    if len(found) == 1 and found[0] is not None:
+        return a.take(found[0], axis=0)
+    named = _broadcast_indices(found)
+    if not named:
+        return a.copy()
+    take = iter(named)
+    return np.ascontiguousarray(a[tuple(slice(None) if i is None else next(take) for i in found)])
+
+
+def index_backward(grad: Array, shape: tuple[int, ...], indices: Indices) -> Array:
+    """Gradient of ``index`` with respect to its input of ``shape``."""
+    return index_put(np.zeros(shape, grad.dtype), indices, grad, accumulate=True)
+
+
+def index_put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
+    """``a`` with ``values`` written (or added, repeated positions included) at ``indices``."""
+    found = _checked_indices(a, indices)
+    if a.dtype != values.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(a.dtype)} for the "
+            f"destination and {type_name(values.dtype)} for the source."
+        )
+    named = _broadcast_indices(found)
+    axes = [axis for axis, i in enumerate(found) if i is not None]
+    rest = [axis for axis in range(a.ndim) if axis not in axes]
+    shape = named[0].shape if named else ()
+    # Where the indexed dimensions are neighbours the result keeps their place, else it puts them first.
+    lead = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    kept = [a.shape[axis] for axis in rest]
+    spread = _spread(values, (*kept[:lead], *shape, *kept[lead:]))
+    if not accumulate:
+        result = a.copy()
+        take = iter(named)
+        result[tuple(slice(None) if i is None else next(take) for i in found)] = spread
+        return result
+    rows = np.moveaxis(spread, range(lead, lead + len(shape)), range(len(shape))) if lead else spread
+    moved = a.transpose(*axes, *rest)
+    size = math.prod(a.shape[axis] for axis in axes)
+    wide_rows = wide(rows).reshape(math.prod(shape), math.prod(kept))
+    result = wide(moved.reshape(size, math.prod(kept)).copy())
+    flat = np.ravel_multi_index(tuple(named), tuple(a.shape[axis] for axis in axes)) if named else np.zeros((), INT64)
+    add_rows(result, np.asarray(flat).reshape(-1), wide_rows)
+    back = np.argsort([*axes, *rest])
+    return np.ascontiguousarray(narrow(result, a.dtype).reshape(moved.shape).transpose(back))
+
+
+def _spread(values: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {shape_text(values.shape)} cannot be broadcast to indexing result "
+            f"of shape {shape_text(shape)}"
+        ) from None
+
+
+# ---------------------------------------------------------------------------------------------------- take, put, masks
+
+
+def _flat_indices(name: str, a: Array, index: Array) -> Array:
+    """Indices into the flattened ``a``, negative ones counted from its end."""
+    if index.dtype != INT64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if index.size and (index.min() < -a.size or index.max() >= a.size):
+        flat = index.reshape(-1)
+        first = flat[(flat < -a.size) | (flat >= a.size)][0]
+        raise IndexError(f"out of range: tried to access index {first} on a tensor of {a.size} elements.")
+    return index
+
+
+def take(a: Array, index: Array) -> Array:
+    """Elements of the flattened ``a``, in the shape of ``index``."""
+    if a.size == 0 and index.size and index.dtype == INT64:
+        raise IndexError("take(): tried to take from an empty tensor")
+    return np.asarray(a.reshape(-1).take(_flat_indices("take", a, index)))
+
+
+def take_backward(grad: Array, shape: tuple[int, ...], index: Array) -> Array:
+    """Gradient of ``take`` with respect to its input of ``shape``."""
+    return put(np.zeros(shape, grad.dtype), index, grad, accumulate=True)
+
+
+def put(a: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """``a`` with the elements of ``source`` written (or added) at flat positions ``index``."""
+    where = _flat_indices_of_put(a, index, source)
+    result = a.reshape(-1).copy()
+    if not accumulate:
+        result[where] = source.reshape(-1)
+        return result.reshape(a.shape)
+    summed = wide(result)
+    add_elements(summed, where, wide(source.reshape(-1)))
+    return narrow(summed, a.dtype).reshape(a.shape)
+
+
+def _flat_indices_of_put(a: Array, index: Array, source: Array) -> Array:
+    if index.dtype != INT64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if a.dtype != source.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_name(a.dtype)} and "
+            f"source.dtype = {type_name(source.dtype)}"
+        )
+    if index.size != source.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    return _flat_indices("put_", a, index).reshape(-1)
+
+
+def _broadcast_mask(a: Array, mask: Array) -> tuple[Array, Array]:
+    try:
+        spread, spread_mask = np.broadcast_arrays(a, mask)
+    except ValueError:
+        raise broadcast_error(mask.shape, a.shape) from None
+    return spread, spread_mask
+
+
+def masked_select(a: Array, mask: Array) -> Array:
+    """The elements of ``a`` where ``mask`` is true, in order; both broadcast."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    spread, spread_mask = _broadcast_mask(a, mask)
+    return np.asarray(spread[spread_mask]).reshape(-1)
+
+
+def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
+    """Gradient of ``masked_select`` in the shape ``a`` and ``mask`` broadcast to."""
+    result = np.zeros(np.broadcast_shapes(shape, mask.shape), grad.dtype)
+    result[np.broadcast_to(mask, result.shape)] = grad
+    return result
+
+
+def masked_scatter(a: Array, mask: Array, source: Array) -> Array:
+    """``a`` with the elements of ``source``, in order, where ``mask`` is true."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(mask.dtype)}"
+        )
+    if a.dtype != source.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{type_name(a.dtype)} and {type_name(source.dtype)}"
+        )
+    spread, spread_mask = _broadcast_mask(a, mask)
+    result = spread.copy()
+    needed = int(np.count_nonzero(spread_mask))
+    if needed > source.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    result[spread_mask] = source.reshape(-1)[:needed]
+    return result
+
+
+def masked_scatter_backward(grad: Array, mask: Array, shape: tuple[int, ...]) -> Array:
+    """Gradient of ``masked_scatter`` with respect to a source of ``shape``."""
+    picked = masked_select(grad, mask)
+    result = np.zeros(math.prod(shape), grad.dtype)
+    result[: picked.size] = picked
+    return result.reshape(shape)

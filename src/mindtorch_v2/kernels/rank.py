@@ -1,0 +1,244 @@
+"""Owns order statistics along one dimension: median, mode, k-th value and quantiles, with their indices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._errors import wrap_dim
+from .checks import not_implemented
+from .ordering import comparable, gather_last, rank_index, stable_argsort
+from .reduce import require_slice
+from .totals import Array
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _rows(a: Array, axis: int) -> Array:
+    """``a`` as a contiguous array with ``axis`` last; a 0-dim array becomes one row of one."""
+    return np.ascontiguousarray(np.moveaxis(a, axis, -1)) if a.ndim else a.reshape(1)
+
+
+def _placed(reduced: Array, a: Array, axis: int, keepdim: bool) -> Array:
+    """A result without ``axis`` in the shape ``keepdim`` asks for."""
+    return np.expand_dims(reduced, axis) if keepdim and a.ndim else np.asarray(reduced)
+
+
+def _picked(a: Array, rows: Array, index: Array, axis: int, keepdim: bool) -> tuple[Array, Array]:
+    """Value and index, where ``index`` has one entry a row."""
+    values = gather_last(rows, index[..., None])[..., 0]
+    return _placed(values, a, axis, keepdim), _placed(index, a, axis, keepdim)
+
+
+def _require_ordered(kernel: str, a: Array, kinds: str = "bc") -> None:
+    if a.dtype.kind in kinds:
+        raise not_implemented(kernel, a.dtype)
+
+
+# ---------------------------------------------------------------------------------------------------- median
+
+
+def median(a: Array) -> Array:
+    """Lower median of all elements; NaN when there is one, and of nothing."""
+    _require_ordered("median_cpu", a)
+    return _median_of_all(a, ignore_nan=False)
+
+
+def nanmedian(a: Array) -> Array:
+    """Lower median of what is not NaN."""
+    _require_ordered("median_cpu", a)
+    return _median_of_all(a, ignore_nan=True)
+
+
+def _median_of_all(a: Array, ignore_nan: bool) -> Array:
+    x = comparable(a.reshape(-1))
+    floats = x.dtype.kind == "f"
+    if floats and ignore_nan:
+        x = x[~np.isnan(x)]
+    if x.size == 0:
+        # What converting NaN gives on common hardware: zero for the short integers.
+        nothing = np.nan if floats else np.iinfo(a.dtype).min if a.dtype.itemsize >= 4 else 0
+        return np.array(nothing, a.dtype)
+    if floats and np.isnan(np.maximum.reduce(x)):
+        return np.array(np.nan, a.dtype)
+    middle = (x.size - 1) // 2
+    return np.asarray(np.partition(x, middle)[middle]).astype(a.dtype, copy=False)
+
+
+def median_dim(a: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Lower median along ``dim`` and its index; the first NaN where there is one."""
+    axis, rows = _median_rows(a, dim)
+    index = rank_index(rows, (rows.shape[-1] - 1) // 2)
+    x = comparable(rows)
+    if x.dtype.kind == "f" and x.size and np.isnan(np.maximum.reduce(x, axis=None)):
+        nan = np.isnan(x)
+        index = np.where(nan.any(-1), nan.argmax(-1), index)
+    return _picked(a, rows, index, axis, keepdim)
+
+
+def nanmedian_dim(a: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Lower median along ``dim`` of what is not NaN and its index; the first NaN where there is nothing else."""
+    axis, rows = _median_rows(a, dim)
+    x = comparable(rows)
+    if x.dtype.kind != "f":
+        return median_dim(a, dim, keepdim)
+    valid = x.shape[-1] - np.count_nonzero(np.isnan(x), axis=-1)
+    middle = np.maximum(valid - 1, 0) // 2
+    index = gather_last(stable_argsort(rows), np.asarray(middle)[..., None])[..., 0]
+    return _picked(a, rows, index, axis, keepdim)
+
+
+def _median_rows(a: Array, dim: int) -> tuple[int, Array]:
+    axis = wrap_dim(dim, a.ndim)
+    require_slice("median", a, axis)
+    _require_ordered("median_out", a)
+    return axis, _rows(a, axis)
+
+
+# ---------------------------------------------------------------------------------------------------- mode, k-th value
+
+
+def mode(a: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Most frequent value along ``dim``, the smallest among equals, and the index of its last occurrence."""
+    axis = wrap_dim(dim, a.ndim)
+    require_slice("mode", a, axis)
+    _require_ordered("mode_cpu", a, "c")
+    rows = _rows(a, axis)
+    order = stable_argsort(rows)
+    x = gather_last(comparable(rows), order)
+    place = np.arange(x.shape[-1])
+    starts = np.zeros(x.shape, np.int64)
+    np.multiply(x[..., 1:] != x[..., :-1], place[1:], out=starts[..., 1:])
+    run_length = place - np.maximum.accumulate(starts, axis=-1)
+    index = gather_last(order, run_length.argmax(-1)[..., None])[..., 0]
+    return _picked(a, rows, index, axis, keepdim)
+
+
+def kthvalue(a: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """The ``k``-th smallest value along ``dim`` (counted from 1) and its index; NaN counts as largest."""
+    axis = wrap_dim(dim, a.ndim)
+    require_slice("kthvalue", a, axis)
+    if not 1 <= k <= (a.shape[axis] if a.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    _require_ordered("kthvalue_cpu", a)
+    rows = _rows(a, axis)
+    return _picked(a, rows, np.asarray(rank_index(rows, k - 1)), axis, keepdim)
+
+
+# ---------------------------------------------------------------------------------------------------- quantiles
+
+
+def quantile(
+    a: Array, q: Array | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Array:
+    """Quantiles ``q`` along ``dim`` (of all when None), a dimension for ``q`` first if it has one; NaN spreads."""
+    return _quantile(a, q, dim, keepdim, interpolation, False)
+
+
+def nanquantile(
+    a: Array, q: Array | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Array:
+    """Quantiles of what is not NaN."""
+    return _quantile(a, q, dim, keepdim, interpolation, True)
+
+
+def _quantile(a: Array, q: Array | float, dim: int | None, keepdim: bool, interpolation: str, ignore: bool) -> Array:
+    points = _check_quantile(a, q, dim, interpolation)
+    rows = _rows(a, wrap_dim(dim, a.ndim)) if dim is not None else a.reshape(-1)
+    ordered = np.sort(rows, axis=-1)
+    ranks = _ranks(ordered, points, ignore)
+    below, above, weight = _neighbours(ranks, interpolation)
+    result = gather_last(ordered, below)
+    if weight is not None:
+        result = _lerp(result, gather_last(ordered, above), weight)
+    return _quantile_shape(result, a, np.ndim(q), dim, keepdim)
+
+
+def _quantile_shape(result: Array, a: Array, q_ndim: int, dim: int | None, keepdim: bool) -> Array:
+    """Move the axis of ``q`` from last to first, or drop it."""
+    if keepdim and a.ndim:
+        result = result[(None,) * a.ndim] if dim is None else np.expand_dims(result, wrap_dim(dim, a.ndim))
+    return np.ascontiguousarray(np.moveaxis(result, -1, 0)) if q_ndim else np.asarray(result[..., 0])
+
+
+def _ranks(ordered: Array, points: Array, ignore_nan: bool) -> Array:
+    """Fractional positions in each ordered row, one for each of ``points``."""
+    last = ordered.dtype.type(ordered.shape[-1] - 1)
+    if ignore_nan:
+        valid = np.count_nonzero(~np.isnan(ordered), axis=-1)
+        return np.asarray(np.maximum(points * (np.asarray(valid)[..., None] - 1).astype(ordered.dtype), 0))
+    ranks = np.broadcast_to(points * last, (*ordered.shape[:-1], points.size))
+    # NaN sorts last: a row that has one answers with its last element.
+    return np.where(np.isnan(ordered[..., -1:]), last, ranks)
+
+
+def _neighbours(ranks: Array, interpolation: str) -> tuple[Array, Array, Array | None]:
+    """Integer positions below and above ``ranks`` and the weight of the upper one (None: only the lower counts)."""
+    if interpolation == "nearest":
+        ranks = np.round(ranks)
+    elif interpolation == "higher":
+        ranks = np.ceil(ranks)
+    below = ranks.astype(np.int64)
+    if interpolation in ("lower", "higher", "nearest"):
+        return below, below, None
+    weight = np.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below.astype(ranks.dtype)
+    return below, np.ceil(ranks).astype(np.int64), weight
+
+
+def _lerp(low: Array, high: Array, weight: Array) -> Array:
+    step = high - low
+    return np.asarray(np.where(weight < 0.5, low + weight * step, high - step * (1 - weight)))
+
+
+def _check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: str) -> Array:
+    """The points of ``q`` as a one-dimensional array of ``a``'s type."""
+    if interpolation not in INTERPOLATIONS:
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+            f"{interpolation}"
+        )
+    if a.size == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if np.ndim(q) > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if a.dtype not in (np.float32, np.float64):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if dim is not None:
+        wrap_dim(dim, a.ndim)
+    if not isinstance(q, np.ndarray):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+        return np.array([q], a.dtype)
+    if q.dtype != a.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    if not np.all((q >= 0) & (q <= 1)):
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+    return q.reshape(-1)
+
+
+def quantile_backward(
+    grad: Array,
+    a: Array,
+    q: Array | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    ignore_nan: bool = False,
+) -> Array:
+    """Gradient of ``quantile``, and of ``nanquantile`` with ``ignore_nan``, with respect to ``a``."""
+    points = _check_quantile(a, q, dim, interpolation)
+    axis = 0 if dim is None else wrap_dim(dim, a.ndim)
+    rows = a.reshape(-1) if dim is None else _rows(a, axis)
+    order = stable_argsort(rows)
+    ranks = _ranks(gather_last(rows, order), points, ignore_nan)
+    below, above, weight = _neighbours(ranks, interpolation)
+    g = np.moveaxis(grad, 0, -1) if np.ndim(q) else grad[..., None]
+    g = g.reshape(below.shape)
+    result = np.zeros(rows.shape, a.dtype)
+    line = tuple(index[..., None] for index in np.indices(rows.shape[:-1], sparse=True))
+    np.add.at(result, (*line, gather_last(order, below)), g if weight is None else g * (1 - weight))
+    if weight is not None:
+        np.add.at(result, (*line, gather_last(order, above)), g * weight)
+    return (
+        result.reshape(a.shape) if dim is None or a.ndim == 0 else np.ascontiguousarray(np.moveaxis(result, -1, axis))
+    )

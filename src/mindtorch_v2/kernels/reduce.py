@@ -1,0 +1,399 @@
+"""Owns reductions to one value per slice: sums, means, products, extremes, variances, norms, truth values and counts.
+
+``dim`` is an int, a sequence of ints or None for all; order statistics live in ``rank``, gradients in
+``reduce_backward``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._errors import wrap_dim, wrap_dims
+from .checks import is_float, not_implemented, type_name
+from .precision import is_half
+from .totals import Array, reduced, reduced_shape, sum_of_squares, total
+
+DType: TypeAlias = np.dtype[Any]
+Dim: TypeAlias = int | Sequence[int] | None
+Axes: TypeAlias = tuple[int, ...] | None
+
+INT64 = np.dtype(np.int64)
+FLOAT32 = np.dtype(np.float32)
+
+
+# ---------------------------------------------------------------------------------------------------- axes and types
+
+
+def reduction_axes(dim: Dim, ndim: int) -> Axes:
+    """NumPy's axes for ``dim``: None (or an empty ``dim``) reduces all, a 0-dim array has none to reduce."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return None
+    axes = wrap_dims(dim, ndim)
+    return axes if ndim else ()
+
+
+def slice_size(a: Array, axes: Axes) -> int:
+    """How many elements of ``a`` go into one result."""
+    return a.size if axes is None else math.prod(a.shape[axis] for axis in axes)
+
+
+def wide(a: Array) -> Array:
+    """``a`` in the type it is computed in: float32 for 16-bit floats."""
+    return a.astype(FLOAT32) if is_half(a.dtype) else a
+
+
+def narrow(a: Any, dtype: DType) -> Array:
+    """``a`` as an ndarray of ``dtype``, uncopied where it is one already."""
+    return np.asarray(a).astype(dtype, copy=False)
+
+
+def require_slice(name: str, a: Array, axis: int) -> None:
+    """Refuse to pick an element along an empty axis."""
+    if a.ndim and a.shape[axis] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+# ---------------------------------------------------------------------------------------------------- sums and products
+
+
+def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
+    """Sum; integers and bools add up in int64."""
+    axes = reduction_axes(dim, a.ndim)
+    if dtype is None:
+        dtype = INT64 if a.dtype.kind in "biu" else a.dtype
+    if dtype.kind in "iu" and a.dtype.kind in "biu":
+        if a.dtype.kind == "b" and axes is None and not keepdim:
+            return np.array(np.count_nonzero(a), dtype)
+        return reduced(np.add, a, axes, keepdim, dtype)
+    return narrow(total(wide(a.astype(dtype, copy=False)), axes, keepdim), dtype)
+
+
+def nansum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
+    """Sum with NaN counted as zero."""
+    reduction_axes(dim, a.ndim)
+    if a.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if not is_float(a.dtype):
+        return sum(a, dim, keepdim, dtype=dtype)
+    x = wide(a)
+    return sum(np.where(np.isnan(x), x.dtype.type(0), x), dim, keepdim, dtype=dtype or a.dtype)
+
+
+def mean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
+    """Arithmetic mean; NaN over nothing."""
+    out = dtype or a.dtype
+    if out.kind in "biu":
+        which = "Input" if dtype is None else "Optional"
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
+            f"Got: {type_name(out)}"
+        )
+    axes = reduction_axes(dim, a.ndim)
+    return narrow(average(wide(a.astype(out, copy=False)), axes, keepdim), out)
+
+
+def average(a: Array, axes: Axes, keepdim: bool = False) -> Array:
+    """Mean of a wide float or complex array over NumPy axes."""
+    summed = total(a, axes, keepdim)
+    n = slice_size(a, axes)
+    if n == 0:
+        summed.fill(math.nan)
+        return summed
+    return np.divide(summed, n, out=summed)
+
+
+def nanmean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
+    """Mean of what is not NaN."""
+    if a.dtype.kind in "biu":
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(a.dtype)}"
+        )
+    out = dtype or a.dtype
+    summed = nansum(a, dim, keepdim, dtype=FLOAT32 if is_half(out) else out)
+    return narrow(summed / sum(~np.isnan(wide(a)), dim, keepdim), out)
+
+
+def prod(a: Array, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
+    """Product over one dimension or all; integers and bools multiply in int64."""
+    axis = reduction_axes(dim, a.ndim)
+    if dtype is None:
+        dtype = INT64 if a.dtype.kind in "biu" else a.dtype
+    x = wide(a.astype(dtype, copy=False))
+    return narrow(reduced(np.multiply, x, axis, keepdim), dtype)
+
+
+# ---------------------------------------------------------------------------------------------------- extremes
+
+
+def _extreme(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array:
+    if a.dtype.kind == "b":
+        ufunc = np.logical_or if ufunc is np.maximum else np.logical_and
+    return narrow(reduced(ufunc, wide(a), axes, keepdim), a.dtype)
+
+
+def _extreme_checked(name: str, ufunc: np.ufunc, a: Array, dim: Dim, keepdim: bool) -> Array:
+    axes = reduction_axes(dim, a.ndim)
+    if a.size == 0 and axes is None:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
+    for axis in () if axes is None else (dim,) if isinstance(dim, int) else dim or ():
+        require_slice(name, a, axis)
+    if a.dtype.kind == "c" and a.size:
+        kernel = {"amax": "max_values_cpu", "amin": "min_values_cpu"}.get(name, f"{name}_all")
+        raise not_implemented(kernel, a.dtype)
+    return _extreme(ufunc, a, axes, keepdim)
+
+
+def amax(a: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Largest value; NaN wins."""
+    return _extreme_checked("amax", np.maximum, a, dim, keepdim)
+
+
+def amin(a: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Smallest value; NaN wins."""
+    return _extreme_checked("amin", np.minimum, a, dim, keepdim)
+
+
+def max(a: Array) -> Array:
+    """Largest value of all; NaN wins."""
+    return _extreme_checked("max", np.maximum, a, None, False)
+
+
+def min(a: Array) -> Array:
+    """Smallest value of all; NaN wins."""
+    return _extreme_checked("min", np.minimum, a, None, False)
+
+
+def max_dim(a: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """Largest value along ``dim`` and where it first stands; the first NaN wins."""
+    return _extreme_dim("max", a, dim, keepdim)
+
+
+def min_dim(a: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """Smallest value along ``dim`` and where it first stands; the first NaN wins."""
+    return _extreme_dim("min", a, dim, keepdim)
+
+
+def _extreme_dim(name: str, a: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, a.ndim)
+    require_slice(name, a, axis)
+    if a.dtype.kind == "c":
+        raise RuntimeError(f"{name}(): does not support complex input")
+    if a.ndim == 0:
+        return a.copy(), np.zeros((), INT64)
+    x = wide(a)
+    where = np.asarray((x.argmax if name == "max" else x.argmin)(axis=axis, keepdims=keepdim))
+    return narrow(_extreme(np.maximum if name == "max" else np.minimum, x, (axis,), keepdim), a.dtype), where
+
+
+def argmax(a: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the first largest value, of the flattened array when ``dim`` is None; the first NaN wins."""
+    return _arg_extreme("argmax", a, dim, keepdim)
+
+
+def argmin(a: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the first smallest value, of the flattened array when ``dim`` is None; the first NaN wins."""
+    return _arg_extreme("argmin", a, dim, keepdim)
+
+
+def _arg_extreme(name: str, a: Array, dim: int | None, keepdim: bool) -> Array:
+    if a.dtype.kind in "bc":
+        raise RuntimeError(f"{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} input")
+    axis = None if dim is None else wrap_dim(dim, a.ndim)
+    if axis is not None:
+        require_slice(name, a, axis)
+    elif a.size == 0:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    x = wide(a)
+    pick: Any = x.argmax if name == "argmax" else x.argmin
+    return np.asarray(pick(axis=axis if a.ndim else None, keepdims=keepdim))
+
+
+def aminmax(a: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
+    """Smallest and largest value over one dimension or all; NaN wins in both."""
+    if dim is None:
+        if a.size == 0:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+            )
+    else:
+        axis = wrap_dim(dim, a.ndim)
+        if a.ndim and a.shape[axis] == 0:
+            raise IndexError(f"aminmax: Expected reduction dim {axis} to have non-zero size.")
+    if a.dtype.kind == "c":
+        raise not_implemented("aminmax_cpu", a.dtype)
+    axes = reduction_axes(dim, a.ndim)
+    return _extreme(np.minimum, a, axes, keepdim), _extreme(np.maximum, a, axes, keepdim)
+
+
+# ---------------------------------------------------------------------------------------------------- spread
+
+
+def var(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
+    """Variance with divisor ``n - correction``; the variance of complex numbers is real."""
+    _require_continuous("std and var", a)
+    return _narrow_real(_moments("var", a, dim, correction, keepdim)[0], a.dtype)
+
+
+def std(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
+    """Square root of ``var``."""
+    _require_continuous("std and var", a)
+    variance = _moments("std", a, dim, correction, keepdim)[0]
+    return _narrow_real(np.sqrt(variance, out=variance), a.dtype)
+
+
+def var_mean(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Variance and mean of the same slices."""
+    _require_continuous("var_mean", a)
+    variance, center = _moments("var_mean", a, dim, correction, keepdim)
+    return _narrow_real(variance, a.dtype), narrow(center, a.dtype)
+
+
+def std_mean(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Standard deviation and mean of the same slices."""
+    _require_continuous("std_mean", a)
+    variance, center = _moments("std_mean", a, dim, correction, keepdim)
+    return _narrow_real(np.sqrt(variance, out=variance), a.dtype), narrow(center, a.dtype)
+
+
+def _require_continuous(name: str, a: Array) -> None:
+    if a.dtype.kind in "biu":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+
+
+def _narrow_real(a: Array, dtype: DType) -> Array:
+    return a if dtype.kind == "c" else narrow(a, dtype)
+
+
+def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array]:
+    """Variance (always real) and mean, both wide."""
+    axes = reduction_axes(dim, a.ndim)
+    x = wide(a)
+    n = slice_size(x, axes)
+    if n <= correction:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input numel divided by output numel).",
+            stacklevel=4,
+        )
+    center = average(x, axes, True)
+    off = np.asarray(x - center)
+    if off.dtype.kind == "c":
+        squares = total(np.square(off.real) + np.square(off.imag), axes, keepdim)
+    else:
+        squares = sum_of_squares(off, axes, keepdim)
+    if n == 0:
+        squares.fill(math.nan)
+    else:
+        np.divide(squares, n - correction if n > correction else 0, out=squares)
+    return squares, center.reshape(squares.shape)
+
+
+# ---------------------------------------------------------------------------------------------------- norms
+
+
+def logsumexp(a: Array, dim: Dim, keepdim: bool = False) -> Array:
+    """``log(sum(exp(a)))`` without overflow; -inf over nothing. Integers are taken as float32."""
+    axes = reduction_axes(dim, a.ndim)
+    x = wide(a.astype(FLOAT32) if a.dtype.kind in "biu" else a)
+    out = FLOAT32 if a.dtype.kind in "biu" else a.dtype
+    if slice_size(x, axes) == 0:
+        every = tuple(range(a.ndim)) if axes is None else axes
+        return np.full(reduced_shape(a.shape, every, keepdim), -math.inf, out)
+    peak = reduced(np.maximum, x.real, axes, True)
+    peak = np.where(np.isinf(peak), peak.dtype.type(0), peak)
+    exp = np.asarray(x - peak)
+    result = np.log(total(np.exp(exp, out=exp), axes, keepdim))
+    return narrow(result + peak.reshape(np.shape(result)), out)
+
+
+def norm(a: Array, p: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
+    """Vector norm: ``sum(|a|**p)**(1/p)``; 0 counts what is not zero, ±inf are the extremes of ``|a|``."""
+    _check_norm_types(a, dtype)
+    axes = reduction_axes(dim, a.ndim)
+    if a.size == 0 and (p < 0 or p == math.inf):
+        _check_norm_identity(a, p, dim)
+    out = dtype or a.dtype
+    x = wide(a.astype(out, copy=False))
+    real = np.dtype(f"f{out.itemsize // 2}") if out.kind == "c" else out
+    if p == 2 and x.dtype.kind != "c":
+        return narrow(np.sqrt(sum_of_squares(x, axes, keepdim)), real)
+    if p == 0:
+        return narrow(reduced(np.add, x != 0, axes, keepdim, INT64), real)
+    size = np.asarray(np.abs(x))
+    if math.isinf(p):
+        return narrow(reduced(np.maximum if p > 0 else np.minimum, size, axes, keepdim), real)
+    if p == 1:
+        return narrow(total(size, axes, keepdim), real)
+    if p == 2:
+        return narrow(np.sqrt(sum_of_squares(size, axes, keepdim)), real)
+    np.power(size, p, out=size)
+    return narrow(np.power(total(size, axes, keepdim), 1 / p), real)
+
+
+def _check_norm_types(a: Array, dtype: DType | None) -> None:
+    given = type_name(a.dtype)
+    if a.dtype.kind in "biu":
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {given}")
+    if dtype is None:
+        return
+    wanted = type_name(dtype)
+    if dtype.kind in "biu":
+        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {wanted}")
+    if (a.dtype.kind == "c") != (dtype.kind == "c"):
+        kind = "complex" if a.dtype.kind == "c" else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {wanted}")
+    if dtype != a.dtype and dtype.itemsize <= a.dtype.itemsize:
+        raise RuntimeError(
+            f"linalg.vector_norm: the dtype of the input ({given}) should be convertible without narrowing to the "
+            f"specified dtype ({wanted})"
+        )
+
+
+def _check_norm_identity(a: Array, p: float, dim: Dim) -> None:
+    start = f"linalg.vector_norm cannot compute the {p:g} norm on "
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        raise RuntimeError(start + "an empty tensor because the operation does not have an identity")
+    for axis in (dim,) if isinstance(dim, int) else dim:
+        if a.shape[axis] == 0:
+            raise RuntimeError(
+                f"{start}the dimension {axis}because this dimension is empty and the operation does not have an "
+                "identity"
+            )
+
+
+# ---------------------------------------------------------------------------------------------------- truth and counts
+
+
+def all(a: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Whether every element is true; uint8 answers in uint8."""
+    return _truth(np.logical_and, a, dim, keepdim)
+
+
+def any(a: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Whether some element is true; uint8 answers in uint8."""
+    return _truth(np.logical_or, a, dim, keepdim)
+
+
+def _truth(ufunc: np.ufunc, a: Array, dim: Dim, keepdim: bool) -> Array:
+    # An empty dim reduces nothing here, unlike in the other reductions.
+    none = dim is not None and not isinstance(dim, int) and len(dim) == 0
+    axes = () if none else reduction_axes(dim, a.ndim)
+    result = reduced(ufunc, wide(a), axes, keepdim)
+    return narrow(result, a.dtype if a.dtype == np.uint8 else np.dtype(np.bool_))
+
+
+def count_nonzero(a: Array, dim: Dim = None) -> Array:
+    """How many elements are not zero, as int64."""
+    axes = reduction_axes(dim, a.ndim)
+    x = wide(a)
+    if axes is None:
+        return np.array(np.count_nonzero(x), INT64)
+    return reduced(np.add, x != 0, axes, False, INT64)

@@ -1,0 +1,147 @@
+"""Owns running results along a dimension: cumulative sums, products, extremes and log-sum-exps, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import wrap_dim
+from .checks import not_implemented
+from .indexing import scatter_add
+from .ordering import comparable
+from .reduce import narrow, wide
+from .totals import Array
+
+INT64 = np.dtype(np.int64)
+DOUBLE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+
+
+def _running(ufunc: np.ufunc, a: Array, dim: int, dtype: np.dtype[Any] | None) -> Array:
+    """``ufunc.accumulate``; single precision runs in double, as a running result keeps every rounding error."""
+    axis = wrap_dim(dim, a.ndim)
+    out = dtype or (INT64 if a.dtype.kind in "biu" else a.dtype)
+    x = wide(a.astype(out, copy=False))
+    if a.ndim == 0:
+        return narrow(x.copy(), out)
+    return narrow(ufunc.accumulate(x, axis=axis, dtype=DOUBLE.get(x.dtype, x.dtype)), out)
+
+
+def cumsum(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
+    """Running sum; integers and bools add up in int64."""
+    return _running(np.add, a, dim, dtype)
+
+
+def cumprod(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
+    """Running product; integers and bools multiply in int64."""
+    return _running(np.multiply, a, dim, dtype)
+
+
+def logcumsumexp(a: Array, dim: int) -> Array:
+    """Running ``logsumexp``."""
+    axis = wrap_dim(dim, a.ndim)
+    if a.dtype.kind in "biu":
+        raise not_implemented("logcumsumexp_out_cpu", a.dtype)
+    if a.ndim == 0:
+        return a.copy()
+    x = wide(a)
+    x = x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False)
+    if x.dtype.kind == "c":
+        return narrow(_complex_logcumsumexp(x, axis), a.dtype)
+    return narrow(np.logaddexp.accumulate(x, axis=axis), a.dtype)
+
+
+def _complex_logcumsumexp(x: Array, axis: int) -> Array:
+    """Exponentials relative to the running peak of the real parts, so that none overflows."""
+    rows = np.moveaxis(x, axis, 0)
+    out = np.empty_like(rows)
+    peak = np.full(rows.shape[1:], -np.inf)
+    scaled = np.zeros(rows.shape[1:], x.dtype)
+    for i, row in enumerate(rows):
+        higher = np.maximum(peak, row.real)
+        base = np.where(np.isinf(higher), 0.0, higher)
+        scaled = scaled * np.exp(np.where(np.isinf(peak), -np.inf, peak - base)) + np.exp(row - base)
+        peak = higher
+        out[i] = np.log(scaled) + base
+    return np.moveaxis(out, 0, axis)
+
+
+def cummax(a: Array, dim: int) -> tuple[Array, Array]:
+    """Running maximum and the index of its latest occurrence; once there is a NaN, NaN stays."""
+    return _running_extreme("cummax", np.maximum, a, dim)
+
+
+def cummin(a: Array, dim: int) -> tuple[Array, Array]:
+    """Running minimum and the index of its latest occurrence; once there is a NaN, NaN stays."""
+    return _running_extreme("cummin", np.minimum, a, dim)
+
+
+def _running_extreme(name: str, ufunc: np.ufunc, a: Array, dim: int) -> tuple[Array, Array]:
+    if a.ndim == 0 and dim not in (0, -1):
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+    # torch lets any dim pass for an empty input.
+    axis = wrap_dim(dim, a.ndim) if a.size else 0
+    if a.dtype.kind == "c" and a.ndim:
+        raise not_implemented(f"{name}_cpu", a.dtype)
+    if a.ndim == 0 or a.size == 0:
+        return a.copy(), np.zeros(a.shape, INT64)
+    x = np.moveaxis(comparable(a), axis, -1)
+    values = ufunc.accumulate(x, axis=-1)
+    here = x == values
+    if x.dtype.kind == "f":
+        here |= np.isnan(x)
+    index = np.multiply(here, np.arange(x.shape[-1]))
+    np.maximum.accumulate(index, axis=-1, out=index)
+    values = values.view(np.bool_) if a.dtype.kind == "b" else values.astype(a.dtype, copy=False)
+    return np.ascontiguousarray(np.moveaxis(values, -1, axis)), np.ascontiguousarray(np.moveaxis(index, -1, axis))
+
+
+# ---------------------------------------------------------------------------------------------------- gradients
+
+
+def cumsum_backward(grad: Array, dim: int) -> Array:
+    """Gradient of ``cumsum``: the running sum from the far end."""
+    return np.flip(cumsum(np.flip(grad, dim), dim), dim) if grad.ndim else grad
+
+
+def cumprod_backward(grad: Array, a: Array, result: Array, dim: int) -> Array:
+    """Gradient of ``cumprod``; right also where the input has zeros."""
+    if a.ndim == 0:
+        return grad
+    axis = wrap_dim(dim, a.ndim)
+    x, g, out = wide(a), wide(grad), wide(result)
+    zero = x == 0
+    if not zero.any():
+        return narrow(cumsum_backward(g * out.conj(), axis) / x.conj(), a.dtype)
+    # Before the first zero the quotient rule holds. At it, the zero itself is left out of the products. After it,
+    # every product contains that zero, so nothing flows.
+    seen = np.cumsum(zero, axis=axis)
+    first = zero & (seen == 1)
+    one = x.dtype.type(1)
+    before = cumsum_backward(g * out.conj(), axis) / np.where(zero, one, x).conj()
+    without = np.multiply.accumulate(np.where(first, one, x), axis=axis)
+    at = cumsum_backward(np.where(seen > 0, g * without.conj(), x.dtype.type(0)), axis)
+    result_grad = np.where(first, at, np.where(seen == 0, before, x.dtype.type(0)))
+    return narrow(result_grad, a.dtype)
+
+
+def logcumsumexp_backward(grad: Array, a: Array, result: Array, dim: int) -> Array:
+    """Gradient of ``logcumsumexp`` of real numbers, in log space so that nothing overflows."""
+    if a.ndim == 0:
+        return grad
+    x, g, out = wide(a), wide(grad), wide(result)
+    positive = _log_space_part(g, x, out, dim)
+    negative = _log_space_part(-g, x, out, dim)
+    return narrow(positive - negative, a.dtype)
+
+
+def _log_space_part(g: Array, x: Array, out: Array, dim: int) -> Array:
+    lowest = np.finfo(g.dtype).min
+    log_grad = np.log(g, out=np.full_like(g, lowest), where=g > 0)
+    summed = np.flip(logcumsumexp(np.flip(log_grad - out, dim), dim), dim)
+    return np.asarray(np.exp(summed + x))
+
+
+def cummax_backward(grad: Array, indices: Array, dim: int) -> Array:
+    """Gradient of ``cummax`` and ``cummin``: each element collects what was taken from it."""
+    return scatter_add(np.zeros_like(grad), dim, indices, grad) if grad.size else grad
