@@ -7,36 +7,15 @@ resolver that takes the first overload the arguments fit.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ._codegen import MISSING
-from ._op import OPS, Op, slow
+from ._front import FRONTS, front
+from ._op import OPS, Op
 from ._schema import Argument
 from ._tensor import Tensor
 from .autograd import overrides
-
-FRONTS: dict[str, Any] = {}
-
-
-def front(name: str) -> Callable[[Any], Any]:
-    """Make the decorated function the public one of a name that has several overloads."""
-
-    def register(function: Any) -> Any:
-        FRONTS[name] = function
-        function.__module__ = "mindtorch_v2"
-        return function
-
-    return register
-
-
-def public(function: Any) -> Any:
-    """A plain Python function that subclasses and modes can take over, as they can every op."""
-    FRONTS[function.__name__] = function
-    return function
-
 
 def _fits_type(argument: Argument, value: Any, takes_numbers: bool) -> bool:
     kind = argument.type.rstrip("?")
@@ -145,4 +124,4 @@ def bind_methods(functions: dict[str, Any]) -> None:
                 setattr(Tensor, name, function)
 
 
-__all__ = ["FRONTS", "MISSING", "bind_methods", "front", "matches", "or_not_implemented", "public", "public_functions", "slow"]
+__all__ = ["bind_methods", "front", "matches", "or_not_implemented", "public_functions"]

@@ -6,6 +6,7 @@ from . import creation as creation
 from . import door as door
 from . import join as join
 from . import matrix as matrix
+from . import order as order
 from . import random as random
 from . import reduce as reduce
 from . import view as view

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype, _tap
-from .._bind import front
+from .._front import front
 from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._meta import MetaArray, meta

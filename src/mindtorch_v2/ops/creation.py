@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype
-from .._bind import front
+from .._front import front
 from .._dtype import dtype as DType
 from .._meta import MetaArray, meta
 from .._op import composite, mutating, op

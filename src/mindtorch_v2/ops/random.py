@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtype, _random
-from .._bind import front
+from .._front import front
 from .._device import usable
 from .._meta import MetaArray, meta
 from .._op import composite, mutating, op

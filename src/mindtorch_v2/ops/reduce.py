@@ -1,47 +1,450 @@
-"""Rows of reductions."""
+"""Rows of reductions: sums, means, products, extremes, variances, norms, truth values."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from .._bind import front
-from .._errors import wrap_dims
-from .._op import op
+from .. import _dtype
+from .._errors import wrap_dim, wrap_dims
+from .._front import front
+from .._op import OPS, composite, op
+from ..kernels import reduce as kernels
+from .join import cat
 from .view import expand, unsqueeze
+
+_TYPE = "*, ScalarType? dtype=None"
+
+
+def _np(dtype: Any) -> Any:
+    return None if dtype is None else dtype.np
 
 
 def spread(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """The gradient of a reduction, given to every element that was reduced."""
-    if not keepdim and sizes:
-        for d in sorted(wrap_dims(dim, len(sizes)) if dim not in (None, ()) else range(len(sizes))):
-            g = unsqueeze(g, d)
-    return expand(g, sizes)
+    """What a reduction gave, given to every element that was reduced."""
+    return expand(restored(g, sizes, dim, keepdim), sizes)
 
 
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", out=False, self=lambda g, self_sizes: expand(g, self_sizes))
+def restored(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """What a reduction gave, with the reduced dimensions put back as ones."""
+    if keepdim or not sizes:
+        return g
+    for d in sorted(wrap_dims(dim, len(sizes)) if dim not in (None, (), []) else range(len(sizes))):
+        g = unsqueeze(g, d)
+    return g
+
+
+def reduced_count(sizes: tuple[int, ...], dim: Any) -> int:
+    """How many elements go into one result."""
+    if dim in (None, (), []):
+        return math.prod(sizes)
+    return math.prod(sizes[d] for d in wrap_dims(dim, len(sizes))) if sizes else 1
+
+
+def settled(dim: Any, keepdim: bool, axis: Any, keepdims: Any) -> tuple[Any, bool]:
+    """`dim` and `keepdim`, given either in torch's or in NumPy's spelling."""
+    return (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
+
+
+# --- sums and means ---------------------------------------------------------------------------------------------------
+
+F32 = np.dtype(np.float32)
+_add_reduce = np.add.reduce
+
+
+@op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
-    return np.add.reduce(a, None, None if dtype is None else dtype.np) if a.ndim else a.copy()
+    if dtype is None and a.dtype is F32 and a.size < 4096:
+        return _add_reduce(a, None)
+    return kernels.sum(a, dtype=_np(dtype))
 
 
 @op(
-    "sum.dim_IntList(Tensor self, int[]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    f"sum.dim_IntList(Tensor self, int[]? dim, bool keepdim=False, {_TYPE}) -> Tensor",
     node="SumBackward1",
     self=lambda g, self_sizes, dim, keepdim: spread(g, self_sizes, dim, keepdim),
 )
 def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    axes = None if dim is None or dim == () else wrap_dims(dim, a.ndim)
-    return np.add.reduce(a, axes, None if dtype is None else dtype.np, keepdims=keepdim)
+    return kernels.sum(a, dim, keepdim, dtype=_np(dtype))
 
 
 @front("sum")
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None,
+        keepdims: Any = None) -> Any:  # fmt: skip
     """Sum of all elements, or over some dimensions."""
-    if axis is not None:
-        dim = axis
-    if keepdims is not None:
-        keepdim = keepdims
+    if axis is not None or keepdims is not None:
+        dim, keepdim = settled(dim, keepdim, axis, keepdims)
     if dim is None and out is None and not keepdim:
         return _sum.function(input, dtype=dtype)
     return _sum_dim.function(input, dim, keepdim, dtype=dtype, out=out)
+
+
+@op(
+    f"nansum(Tensor self, int[]? dim=None, bool keepdim=False, {_TYPE}) -> Tensor",
+    self=lambda g, self, dim, keepdim: spread(g, self._a.shape, dim, keepdim) * self.isnan().logical_not(),
+)
+def _nansum(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return kernels.nansum(a, dim, keepdim, dtype=_np(dtype))
+
+
+def _mean_gradient(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    return spread(g, sizes, dim, keepdim) / reduced_count(sizes, dim)
+
+
+def _mean_calls(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    _mean_checked(self._a, dtype)
+    total = sum(self, dim, keepdim, dtype=dtype)
+    return total.div_(reduced_count(self._a.shape, dim))
+
+
+def _mean_checked(a: Any, dtype: Any) -> None:
+    if dtype is None and _dtype.FROM_NUMPY[a.dtype].category < 2:
+        kernels.mean(a)  # raises
+
+
+@op(
+    f"mean(Tensor self, {_TYPE}) -> Tensor",
+    calls=lambda self, dtype: _mean_calls(self, None, False, dtype),
+    self=lambda g, self_sizes: _mean_gradient(g, self_sizes, None, False),
+)
+def _mean(a: Any, dtype: Any) -> Any:
+    return kernels.mean(a, dtype=_np(dtype))
+
+
+@op(
+    f"mean.dim(Tensor self, int[]? dim, bool keepdim=False, {_TYPE}) -> Tensor",
+    node="MeanBackward1",
+    calls=_mean_calls,
+    self=lambda g, self_sizes, dim, keepdim: _mean_gradient(g, self_sizes, dim, keepdim),
+)
+def _mean_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return kernels.mean(a, dim, keepdim, dtype=_np(dtype))
+
+
+@front("mean")
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None,
+         keepdims: Any = None) -> Any:  # fmt: skip
+    """Mean of all elements, or over some dimensions."""
+    dim, keepdim = settled(dim, keepdim, axis, keepdims)
+    if dim is None and not keepdim:
+        return _mean.function(input, dtype=dtype, out=out)
+    return _mean_dim.function(input, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite(f"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, {_TYPE}) -> Tensor", out=True)
+def _nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    counted = self.isnan().logical_not().sum(dim, keepdim)
+    return _nansum.function(self, dim, keepdim, dtype=dtype) / counted
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _product_of_others(x: Any, dim: int) -> Any:
+    """For each element, the product of all the others along a dimension."""
+    n = x._a.shape[dim]
+    one = x.new_ones(tuple(1 if d == dim else m for d, m in enumerate(x._a.shape)))
+    before = cat([one, x.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    after = cat([one, x.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+def _prod_gradient(g: Any, self: Any, result: Any) -> Any:
+    if self._a.ndim == 0:
+        return g.clone() if self._a.size else g
+    if (self._a != 0).all():
+        return g * (result / self).conj()
+    flat = self.reshape(-1)
+    return (g * _product_of_others(flat, 0).conj()).reshape(self._a.shape)
+
+
+def _prod_dim_gradient(g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
+    if self._a.ndim == 0:
+        return g.clone()
+    g = restored(g, self._a.shape, dim, keepdim)
+    if (self._a != 0).all():
+        return g * (restored(result, self._a.shape, dim, keepdim) / self).conj()
+    return g * _product_of_others(self, wrap_dim(dim, self._a.ndim)).conj()
+
+
+@op(f"prod(Tensor self, {_TYPE}) -> Tensor", out=False, self=lambda g, self, result: _prod_gradient(g, self, result))
+def _prod(a: Any, dtype: Any) -> Any:
+    return kernels.prod(a, dtype=_np(dtype))
+
+
+@op(
+    f"prod.dim_int(Tensor self, int dim, bool keepdim=False, {_TYPE}) -> Tensor",
+    node="ProdBackward1",
+    self=lambda g, self, result, dim, keepdim: _prod_dim_gradient(g, self, result, dim, keepdim),
+)
+def _prod_dim(a: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
+    return kernels.prod(a, dim, keepdim, dtype=_np(dtype))
+
+
+@front("prod")
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None,
+         keepdims: Any = None) -> Any:  # fmt: skip
+    """Product of all elements, or over one dimension."""
+    dim, keepdim = settled(dim, keepdim, axis, keepdims)
+    if dim is None:
+        return _prod.function(input, dtype=dtype)
+    return _prod_dim.function(input, dim, keepdim, dtype=dtype, out=out)
+
+
+# --- extremes ---------------------------------------------------------------------------------------------------------
+
+
+def _shared_gradient(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    """Elements that are equal to the extreme share its gradient."""
+    sizes = self._a.shape
+    chosen = self == restored(result, sizes, dim, keepdim)
+    count = chosen.sum(dim, keepdim=True) if dim not in (None, ()) else chosen.sum()
+    return restored(g, sizes, dim, keepdim) * chosen / count
+
+
+def _picked_gradient(g: Any, sizes: tuple[int, ...], dim: int, indices: Any, keepdim: bool) -> Any:
+    """The gradient goes to the element that was picked."""
+    if not sizes:
+        return g
+    if not keepdim:
+        g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
+    return g.new_zeros(sizes).scatter(dim, indices, g)
+
+
+def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -> None:
+    """Rows and front of max or min: of all, along a dimension with indices, or of two tensors."""
+    full = op(
+        f"{name}(Tensor self) -> Tensor",
+        node=f"{name.title()}Backward1",
+        self=lambda g, self, result: _shared_gradient(g, self, result, None, False),
+    )(lambda a: whole(a))
+    by_dim = op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        nondiff=(1,),
+        self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(
+            grads[0], self_sizes, dim, result1, keepdim
+        ),
+    )(lambda a, dim, keepdim: along(a, dim, keepdim))
+
+    def public(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None,
+               axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
+        dim, keepdim = settled(dim, keepdim, axis, keepdims)
+        second = other if other is not None else dim
+        if second is None:
+            return full.function(input, out=out)
+        if isinstance(second, int) or not hasattr(second, "_a"):
+            return by_dim.function(input, second, keepdim, out=out)
+        return OPS[pairwise].function(input, second, out=out)
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+    op(
+        f"a{name}(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+        self=lambda g, self, result, dim, keepdim: _shared_gradient(g, self, result, dim, keepdim),
+    )(lambda a, dim, keepdim: over(a, dim, keepdim))
+
+
+_extreme_rows("max", kernels.max, kernels.max_dim, kernels.amax, "maximum")
+_extreme_rows("min", kernels.min, kernels.min_dim, kernels.amin, "minimum")
+
+
+@op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+def _argmax(a: Any, dim: Any, keepdim: bool) -> Any:
+    return kernels.argmax(a, dim, keepdim)
+
+
+@op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+def _argmin(a: Any, dim: Any, keepdim: bool) -> Any:
+    return kernels.argmin(a, dim, keepdim)
+
+
+def _aminmax_gradient(grads: Any, self: Any, dim: Any, keepdim: bool, low: Any, high: Any) -> Any:
+    parts = [
+        _shared_gradient(g, self, result, dim, keepdim)
+        for g, result in zip(grads, (low, high), strict=True)
+        if g is not None
+    ]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@op(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    self=lambda grads, self, dim, keepdim, result0, result1: _aminmax_gradient(
+        grads, self, dim, keepdim, result0, result1
+    ),
+)
+def _aminmax(a: Any, dim: Any, keepdim: bool) -> Any:
+    return kernels.aminmax(a, dim, keepdim)
+
+
+# --- variances --------------------------------------------------------------------------------------------------------
+
+
+def _degrees(sizes: tuple[int, ...], dim: Any, correction: Any) -> float:
+    left = reduced_count(sizes, dim) - (1 if correction is None else correction)
+    return left if left > 0 else math.nan
+
+
+def _var_gradient(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    sizes = self._a.shape
+    centre = self - mean(self, dim if dim not in (None, ()) else tuple(range(len(sizes))), True)
+    return restored(g, sizes, dim, keepdim) * centre * (2.0 / _degrees(sizes, dim, correction))
+
+
+def _std_gradient(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    scaled = (g / (result * 2)).masked_fill(result == 0, 0)
+    return _var_gradient(scaled, self, dim, correction, keepdim)
+
+
+def _unbiased(unbiased: bool) -> int:
+    return 1 if unbiased else 0
+
+
+def _moment_rows(name: str, kernel: Any, gradient: Any) -> None:
+    """Rows and front of var or std."""
+    title = name.title()
+    uses_result = name == "std"
+    schema = f"{name}(Tensor self, bool unbiased=True) -> Tensor"
+    if uses_result:
+        whole_formula: Any = lambda g, self, result, unbiased: gradient(g, self, result, None, _unbiased(unbiased), False)  # noqa: E731
+        formula: Any = lambda g, self, result, dim, correction, keepdim: gradient(g, self, result, dim, correction, keepdim)  # noqa: E731
+    else:
+        whole_formula = lambda g, self, unbiased: gradient(g, self, None, _unbiased(unbiased), False)  # noqa: E731
+        formula = lambda g, self, dim, correction, keepdim: gradient(g, self, dim, correction, keepdim)  # noqa: E731
+    whole = op(schema, out=False, node=f"{title}Backward1", self=whole_formula)(
+        lambda a, unbiased: kernel(a, None, _unbiased(unbiased), False)
+    )
+    part = op(
+        f"{name}.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        self=formula,
+    )(lambda a, dim, correction, keepdim: kernel(a, dim, 1 if correction is None else correction, keepdim))
+
+    def public(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
+               out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
+        dim, keepdim = settled(dim, keepdim, axis, keepdims)
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if dim is None and correction is None and not keepdim and out is None:
+            return whole.function(input, True if unbiased is None else unbiased)
+        if correction is None and unbiased is not None:
+            correction = _unbiased(unbiased)
+        return part.function(input, dim, correction=correction, keepdim=keepdim, out=out)
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+
+    def with_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
+                  out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
+        dim, keepdim = settled(dim, keepdim, axis, keepdims)
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if correction is None and unbiased is not None:
+            correction = _unbiased(unbiased)
+        return pair.function(input, dim, correction=correction, keepdim=keepdim)
+
+    pair = composite(
+        f"{name}_mean.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    )(lambda self, dim, correction, keepdim: (
+        part.function(self, dim, correction=correction, keepdim=keepdim),
+        mean(self, dim if dim is not None else tuple(range(self._a.ndim)), keepdim),
+    ))  # fmt: skip
+    with_mean.__name__ = with_mean.__qualname__ = f"{name}_mean"
+    front(with_mean.__name__)(with_mean)
+
+
+_moment_rows("var", kernels.var, _var_gradient)
+_moment_rows("std", kernels.std, _std_gradient)
+
+
+# --- norms and log-sums -----------------------------------------------------------------------------------------------
+
+
+@op(
+    "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
+    self=lambda g, self, result, dim, keepdim: restored(g, self._a.shape, dim, keepdim)
+    * (self - _finite(restored(result, self._a.shape, dim, keepdim))).exp().conj(),
+)
+def _logsumexp(a: Any, dim: Any, keepdim: bool) -> Any:
+    return kernels.logsumexp(a, dim, keepdim)
+
+
+def _finite(t: Any) -> Any:
+    """Infinite log-sums as zero: their elements have no gradient to share."""
+    return t.masked_fill(t.isinf(), 0) if np.isinf(t._a).any() else t
+
+
+def _norm_gradient(g: Any, self: Any, p: float, dim: Any, keepdim: bool, result: Any) -> Any:
+    """Gradient of a vector norm, by the size of p."""
+    sizes = self._a.shape
+    g, result = restored(g, sizes, dim, keepdim), restored(result, sizes, dim, keepdim)
+    if p == 0:
+        return self.new_zeros(sizes)
+    if p == 1:
+        return self.sgn() * g
+    if math.isinf(p):
+        hit = self.abs() == result
+        count = hit.sum(dim, keepdim=True) if dim not in (None, ()) else hit.sum()
+        return self.sgn() * (g / count * hit)
+    if p == 2:
+        return self * (g / result).masked_fill(result == 0, 0)
+    powered = self.abs().pow(p - 1) if p > 1 else self.abs().pow(p - 1).masked_fill(self == 0, 0)
+    return self.sgn() * powered * (g / result.pow(p - 1)).masked_fill(result == 0, 0)
+
+
+@op(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    self=lambda g, self, ord, dim, keepdim, result: _norm_gradient(g, self, float(ord), dim, keepdim, result),
+)
+def _vector_norm(a: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return kernels.norm(a, float(ord), dim, keepdim, dtype=_np(dtype))
+
+
+vector_norm = _vector_norm.function
+
+
+@front("norm")
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
+    """Norm of a vector, or of a matrix where `p` says so."""
+    if p == "nuc":
+        return OPS["linalg_matrix_norm.str_ord"].function(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    order = 2.0 if p in ("fro", None) else float(p)
+    return vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out=True)
+def _dist(self: Any, other: Any, p: Any) -> Any:
+    return vector_norm(self - other, p)
+
+
+# --- truth and counts -------------------------------------------------------------------------------------------------
+
+
+def _truth_rows(name: str, kernel: Any) -> None:
+    whole = op(f"{name}(Tensor self) -> Tensor")(lambda a: kernel(a))
+    one = op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")(
+        lambda a, dim, keepdim: kernel(a, dim, keepdim)
+    )
+    many = op(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")(
+        lambda a, dim, keepdim: kernel(a, dim, keepdim)
+    )
+
+    def public(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None,
+               keepdims: Any = None) -> Any:  # fmt: skip
+        dim, keepdim = settled(dim, keepdim, axis, keepdims)
+        if dim is None and not keepdim:
+            return whole.function(input, out=out)
+        return (one if isinstance(dim, int) else many).function(input, dim, keepdim, out=out)
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+
+
+_truth_rows("all", kernels.all)
+_truth_rows("any", kernels.any)
+
+
+@op("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", out=False)
+def _count_nonzero(a: Any, dim: Any) -> Any:
+    return kernels.count_nonzero(a, dim)

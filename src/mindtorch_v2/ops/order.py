@@ -1,0 +1,335 @@
+"""Rows of order: sorting, ranks, running totals, histograms, differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import wrap_dim
+from .._front import front
+from .._op import OPS, composite, op
+from ..kernels import order as kernels
+from ..kernels import rank, scan
+from .reduce import _picked_gradient
+
+
+def _scattered(g: Any, indices: Any, dim: int) -> Any:
+    """Gradients put back where their values came from."""
+    return g if g._a.ndim == 0 else g.new_zeros(g._a.shape).scatter(dim, indices, g)
+
+
+def _placed(g: Any, sizes: tuple[int, ...], indices: Any, dim: int) -> Any:
+    return g if not sizes else g.new_zeros(sizes).scatter_add(dim, indices, g)
+
+
+# --- sorting ----------------------------------------------------------------------------------------------------------
+
+
+@op(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    self=lambda grads, dim, result1: _scattered(grads[0], result1, dim),
+    nondiff=(1,),
+)
+def _sort(a: Any, dim: int, descending: bool) -> Any:
+    return kernels.sort(a, dim, descending)
+
+
+@op(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    self=lambda grads, dim, result1: _scattered(grads[0], result1, dim),
+    nondiff=(1,),
+)
+def _sort_stable(a: Any, stable: Any, dim: int, descending: bool) -> Any:
+    return kernels.sort(a, dim, descending, bool(stable))
+
+
+@front("sort")
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: Any = None, *, out: Any = None,
+         axis: Any = None) -> Any:  # fmt: skip
+    """The elements in order along a dimension, and where they were."""
+    dim = dim if axis is None else axis
+    if stable is None:
+        return _sort.function(input, dim, descending, out=out)
+    return _sort_stable.function(input, stable=stable, dim=dim, descending=descending, out=out)
+
+
+@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
+def _argsort(self: Any, dim: int, descending: bool) -> Any:
+    return _sort.function(self, dim, descending)[1]
+
+
+@composite("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
+def _argsort_stable(self: Any, stable: bool, dim: int, descending: bool) -> Any:
+    return _sort_stable.function(self, stable=stable, dim=dim, descending=descending)[1]
+
+
+@front("argsort")
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None) -> Any:
+    """Where the elements of the sorted tensor are."""
+    dim = dim if axis is None else axis
+    if stable:
+        return _argsort_stable.function(input, stable=True, dim=dim, descending=descending)
+    return _argsort.function(input, dim, descending)
+
+
+@composite("msort(Tensor self) -> Tensor", out=True)
+def _msort(self: Any) -> Any:
+    return _sort.function(self, 0)[0]
+
+
+@op(
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    self=lambda grads, self_sizes, dim, result1: _placed(grads[0], self_sizes, result1, dim),
+    nondiff=(1,),
+)
+def _topk(a: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+    return kernels.topk(a, int(k), dim, largest, sorted)
+
+
+# --- ranks ------------------------------------------------------------------------------------------------------------
+
+
+def _rank_rows(name: str, whole: Any, along: Any) -> None:
+    """Rows and front of median and nanmedian."""
+    first = op(
+        f"{name}(Tensor self) -> Tensor",
+        out=False,
+        self=lambda g, self, result: _even(g, self, result),
+    )(lambda a: whole(a))
+    by_dim = op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        node=f"{name.title()}Backward1",
+        self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(
+            grads[0], self_sizes, dim, result1, keepdim
+        ),
+        nondiff=(1,),
+    )(lambda a, dim, keepdim: along(a, dim, keepdim))
+
+    def public(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None,
+               keepdims: Any = None) -> Any:  # fmt: skip
+        dim = dim if axis is None else axis
+        keepdim = keepdim if keepdims is None else keepdims
+        return first.function(input) if dim is None else by_dim.function(input, dim, keepdim, out=out)
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+
+
+def _even(g: Any, self: Any, result: Any) -> Any:
+    """Elements equal to the median share its gradient (or the NaNs, if it is one)."""
+    chosen = self.isnan() if np.isnan(result._a) else self == result
+    return g * chosen / chosen.sum()
+
+
+_rank_rows("median", rank.median, rank.median_dim)
+_rank_rows("nanmedian", rank.nanmedian, rank.nanmedian_dim)
+
+
+@op(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(grads[0], self_sizes, dim, result1, keepdim),
+    nondiff=(1,),
+)
+def _mode(a: Any, dim: int, keepdim: bool) -> Any:
+    return rank.mode(a, dim, keepdim)
+
+
+@op(
+    "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(grads[0], self_sizes, dim, result1, keepdim),
+    nondiff=(1,),
+)
+def _kthvalue(a: Any, k: int, dim: int, keepdim: bool) -> Any:
+    return rank.kthvalue(a, int(k), dim, keepdim)
+
+
+def _quantile_of(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, ignore: bool) -> Any:
+    """Quantiles as sums of sorted elements, so that gradients come from the parts."""
+    kernel = rank.nanquantile if ignore else rank.quantile
+    points = q if hasattr(q, "_a") else self.new_tensor(q)
+    kernel(self._a, points._a, dim, keepdim, interpolation=interpolation)  # checks the arguments
+    flat = self.reshape(-1) if dim is None else self
+    axis = -1 if dim is None else wrap_dim(dim, self._a.ndim)
+    ordered = sort(flat if flat._a.ndim else flat.reshape(1), axis)[0].movedim(axis, -1)
+    missing = ordered.isnan()
+    n = ordered._a.shape[-1]
+    last = (n - 1 - missing.sum(-1, keepdim=True)).clamp(min=0) if ignore else self.new_full((1,), n - 1)
+    ranks = points.reshape(-1) * last
+    if not ignore:
+        ranks = ranks.masked_fill(missing.any(-1, keepdim=True), n - 1)
+    result = _between(ordered, ranks, interpolation).movedim(-1, 0)
+    if keepdim:
+        shape = (1,) * self._a.ndim if dim is None else None
+        result = result.reshape(result._a.shape[0], *shape) if shape is not None else result.unsqueeze(axis + 1)
+    return result if points._a.ndim else result.squeeze(0)
+
+
+def _between(ordered: Any, ranks: Any, interpolation: str) -> Any:
+    if interpolation == "lower":
+        ranks = ranks.floor()
+    elif interpolation == "higher":
+        ranks = ranks.ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.round()
+    shape = (*ordered._a.shape[:-1], ranks._a.shape[-1])
+    below = ranks.floor().long().expand(shape)
+    low = ordered.gather(-1, below)
+    if interpolation in ("lower", "higher", "nearest"):
+        return low
+    high = ordered.gather(-1, ranks.ceil().long().expand(shape))
+    weight = ranks - ranks.floor() if interpolation == "linear" else ranks.new_full((1,), 0.5) * (ranks != ranks.floor())
+    return low + (high - low) * weight
+
+
+@composite("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", out=True)
+def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
+    return _quantile_of(self, q, dim, keepdim, interpolation, False)
+
+
+@composite("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", out=True)
+def _nanquantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
+    return _quantile_of(self, q, dim, keepdim, interpolation, True)
+
+
+def _with_number(row: Any) -> None:
+    def public(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear",
+               out: Any = None) -> Any:  # fmt: skip
+        points = q if hasattr(q, "_a") else input.new_tensor(q)
+        return row.function(input, points, dim, keepdim, interpolation=interpolation, out=out)
+
+    public.__name__ = public.__qualname__ = row.schema.name
+    front(row.schema.name)(public)
+
+
+_with_number(_quantile)
+_with_number(_nanquantile)
+
+
+# --- running totals ---------------------------------------------------------------------------------------------------
+
+
+def _reversed_sum(g: Any, dim: int) -> Any:
+    return g if g._a.ndim == 0 else g.flip(dim).cumsum(dim).flip(dim)
+
+
+@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", self=lambda g, dim: _reversed_sum(g, dim))
+def _cumsum(a: Any, dim: int, dtype: Any) -> Any:
+    return scan.cumsum(a, dim, dtype=None if dtype is None else dtype.np)
+
+
+@op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    self=lambda g, self, dim, result: _cumprod_gradient(g, self, dim, result),
+)
+def _cumprod(a: Any, dim: int, dtype: Any) -> Any:
+    return scan.cumprod(a, dim, dtype=None if dtype is None else dtype.np)
+
+
+def _cumprod_gradient(g: Any, self: Any, dim: int, result: Any) -> Any:
+    if self._a.ndim == 0:
+        return g
+    if (self._a != 0).all():
+        return _reversed_sum(g * result.conj(), dim) / self.conj()
+    # Where a zero is among the factors no quotient helps: each element's own running product without it.
+    parts = []
+    for i in range(self._a.shape[dim]):
+        mask = np.zeros(self._a.shape[dim], bool)
+        mask[i] = True
+        shape = [1] * self._a.ndim
+        shape[dim] = -1
+        without = self.masked_fill(_mask(self, mask.reshape(shape)), 1).cumprod(dim)
+        length = self._a.shape[dim] - i
+        parts.append((g.narrow(dim, i, length) * without.narrow(dim, i, length).conj()).sum(dim, True))
+    return OPS["cat"].function(parts, dim)
+
+
+def _mask(like: Any, array: Any) -> Any:
+    return like.new_tensor(array, dtype=OPS["eq.Tensor"].function(like, like).dtype)
+
+
+@op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    self=lambda g, self, dim, result: _logcumsumexp_gradient(g, self, dim, result),
+)
+def _logcumsumexp(a: Any, dim: int) -> Any:
+    return scan.logcumsumexp(a, dim)
+
+
+def _logcumsumexp_gradient(g: Any, self: Any, dim: int, result: Any) -> Any:
+    if self._a.ndim == 0:
+        return g
+    if g._a.dtype.kind == "c":
+        return _reversed_sum(g * (-result).exp().conj(), dim) * self.exp().conj()
+
+    def half(part: Any) -> Any:
+        return ((part.log() - result).flip(dim).logcumsumexp(dim).flip(dim) + self).exp()
+
+    return half(g.clamp(min=0)) - half((-g).clamp(min=0))
+
+
+@op(
+    "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    self=lambda grads, self_sizes, dim, result1: _placed(grads[0], self_sizes, result1, dim),
+    nondiff=(1,),
+)
+def _cummax(a: Any, dim: int) -> Any:
+    return scan.cummax(a, dim)
+
+
+@op(
+    "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    self=lambda grads, self_sizes, dim, result1: _placed(grads[0], self_sizes, result1, dim),
+    nondiff=(1,),
+)
+def _cummin(a: Any, dim: int) -> Any:
+    return scan.cummin(a, dim)
+
+
+# --- differences and integrals ----------------------------------------------------------------------------------------
+
+
+@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", out=True)
+def _diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
+    if self._a.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    parts = [t for t in (prepend, self, append) if t is not None]
+    whole = OPS["cat"].function(parts, dim) if len(parts) > 1 else self
+    for _ in range(min(n, whole._a.shape[dim])):
+        length = whole._a.shape[dim]
+        after, before = whole.narrow(dim, 1, length - 1), whole.narrow(dim, 0, length - 1)
+        whole = after.logical_xor(before) if whole._a.dtype.kind == "b" else after - before
+    return whole
+
+
+def _mean_pairs(y: Any, x: Any, dx: Any, dim: int) -> Any:
+    """Areas of the trapezoids between neighbours."""
+    n = y._a.shape[dim]
+    sums = y.narrow(dim, 1, max(n - 1, 0)) + y.narrow(dim, 0, max(n - 1, 0))
+    if x is None:
+        return sums * (dx / 2.0)
+    if x._a.ndim == 1 and y._a.ndim > 1:
+        x = x.reshape([-1 if d == wrap_dim(dim, y._a.ndim) else 1 for d in range(y._a.ndim)])
+    while x._a.ndim < y._a.ndim:
+        x = x.unsqueeze(0)
+    width = x._a.shape[dim]
+    return sums * (x.narrow(dim, 1, width - 1) - x.narrow(dim, 0, width - 1)) / 2.0
+
+
+@front("trapezoid")
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """Integral along a dimension by the trapezoid rule."""
+    if y._a.shape[dim] == 0:
+        return y.new_zeros(y._a.shape).sum(dim)
+    return _mean_pairs(y, x, 1.0 if dx is None else dx, dim).sum(dim)
+
+
+front("trapz")(trapezoid)
+
+
+@front("cumulative_trapezoid")
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """Running integral along a dimension by the trapezoid rule."""
+    return _mean_pairs(y, x, 1.0 if dx is None else dx, dim).cumsum(dim)
