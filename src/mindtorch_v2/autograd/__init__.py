@@ -2,8 +2,9 @@
 
 from .anomaly import detect_anomaly, is_enabled as is_anomaly_enabled, set_detect_anomaly
 from .entry import backward, grad
+from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._tensor import Tensor as Variable
-from . import grad_mode, graph
+from . import function, grad_mode, graph
 
-__all__ = ["Variable", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "graph", "inference_mode", "is_anomaly_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled"]
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "function", "grad", "grad_mode", "graph", "inference_mode", "is_anomaly_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled"]

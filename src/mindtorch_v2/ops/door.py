@@ -9,9 +9,8 @@ import numpy as np
 from .. import _op
 from .._dtype import FROM_NUMPY
 from .._errors import shape_text
-from .._tensor import Tensor, element_strides, make
+from .._tensor import Tensor, make
 from ..autograd.engine import door, measure_own_references
-from ..autograd.graph import Geometry
 from ..autograd.node import AccumulateGrad, Node
 from . import arithmetic, creation, join, view
 from .convert import to_dtype
@@ -43,20 +42,10 @@ def _copy_like(gradient: Tensor, node: AccumulateGrad) -> Tensor:
     return made
 
 
-def _restride(base: Tensor, t: Tensor) -> Tensor:
-    return view.as_strided(base, t._a.shape, element_strides(t._a), t.storage_offset())
-
-
-def _read_part(gradient: Tensor, base: Geometry, part: Geometry) -> Tensor:
-    return view.strided_move(
-        gradient, base.shape, base.strides, base.offset, part.shape, part.strides, part.offset
-    )
-
-
-def _write_part(gradient: Tensor, mine: Any, base: Geometry, part: Geometry) -> Tensor:
-    return view.strided_put(
-        gradient, mine, part.shape, part.strides, part.offset, base.shape, base.strides, base.offset
-    )
+def _copy_strided(gradient: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    """The gradient in memory of its own, laid out by strides."""
+    blank = creation._empty_strided.function(shape, strides, dtype=gradient.dtype, device=gradient.device)
+    return creation._copy_.function(blank, gradient)  # type: ignore[no-any-return]
 
 
 door.add = arithmetic.add.function
@@ -66,13 +55,14 @@ door.cast = _cast
 door.detach = view._detach.function
 door.clone = view.clone
 door.copy_like = _copy_like
+door.copy_strided = _copy_strided
+door.copy_ = creation._copy_.function
+door.zero_ = creation.zero_
 door.ones_like = creation.ones_like
 door.zeros_like = creation.zeros_like
+door.zeros = lambda shape, np_dtype: creation.zeros(shape, dtype=FROM_NUMPY[np_dtype])
 door.stack = join.stack
 door.as_strided = view.as_strided
-door.restride = _restride
-door.read_part = _read_part
-door.write_part = _write_part
 door.intern_tensors = _op._intern_tensors
 
 measure_own_references(lambda: make(np.zeros(2, np.float32)))

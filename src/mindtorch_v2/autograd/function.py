@@ -1,0 +1,327 @@
+"""`autograd.Function`: operators whose forward and backward users write themselves."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .. import _tap
+from .._tensor import Tensor, alias, new, storage_of
+from . import grad_mode, graph
+from .engine import door
+from .node import FREED, AccumulateGrad, Node, Output, Packed, changed, unpack, version_of
+
+
+class FunctionCtx:
+    """What forward and backward of a Function share."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for backward, where they appear as `saved_tensors`."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs forward changed in place."""
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (True) or None for outputs nobody used."""
+        self.materialize_grads = value
+
+
+class FunctionNode(Node, FunctionCtx):
+    """The node of one call of a Function; also its `ctx`."""
+
+    # Users hang attributes of their own onto a ctx.
+    _forward_cls: Any = None
+    to_save: tuple[Any, ...] = ()
+    dirty_tensors: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    materialize_grads = True
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        return tuple(self._unpacked(item) for item in self.saved)
+
+    saved_variables = saved_tensors
+
+    def _unpacked(self, item: Any) -> Any:
+        if item is None or isinstance(item, Tensor):
+            return item
+        if type(item) is Packed:
+            return unpack(self, item, 0)
+        kept, version, nr = item
+        if nr is None:
+            return unpack(self, kept, version)
+        array, storage = kept
+        t: Tensor = new(Tensor)
+        t._a, t._v, t._view = array, storage, None
+        t._ag = self if nr == 0 else Output(self, nr)
+        if storage.version != version:
+            raise changed(t, version)
+        return t
+
+    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.materialize_grads:
+            grads = tuple(
+                self._zeros(nr) if g is None and nr not in self._silent else g for nr, g in enumerate(grads)
+            )
+        given = self._forward_cls.backward(self, *grads)
+        results = given if isinstance(given, tuple) else tuple(given) if isinstance(given, list) else (given,)
+        return self._checked(results)
+
+    _silent: frozenset[int] = frozenset()
+
+    def _zeros(self, nr: int) -> Tensor:
+        shape, dtype = (self.shape, self.dtype) if self.outputs == 1 else (self.shape[nr], self.dtype[nr])
+        return door.zeros(shape, dtype)  # type: ignore[no-any-return]
+
+    def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        expected = len(self.edges)
+        if len(results) > expected and all(r is None for r in results[expected:]):
+            results = results[:expected]
+        if len(results) != expected:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
+                f"{len(results)})"
+            )
+        for position, (gradient, edge) in enumerate(zip(results, self.edges, strict=True)):
+            if gradient is None:
+                continue
+            if not isinstance(gradient, Tensor):
+                raise RuntimeError(
+                    f"{self.name()}.backward returned a {type(gradient).__name__} as gradient {position}; expected a "
+                    "Tensor or None"
+                )
+            if edge is None and not self.is_tensor[position]:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position {position + 1}, but "
+                    "the corresponding forward input was not a Variable"
+                )
+        return results
+
+    is_tensor: tuple[bool, ...] = ()
+
+
+class _FunctionMeta(type):
+    """Gives every Function class a node class of its own."""
+
+    def __init__(cls, name: str, bases: Any, body: dict[str, Any]) -> None:
+        super().__init__(name, bases, body)
+        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), {"_forward_cls": cls, "outputs": 1})
+        cls._sized: dict[int, Any] = {1: cls._backward_cls}
+
+    def node_class(cls, outputs: int) -> Any:
+        found = cls._sized.get(outputs)
+        if found is None:
+            base = cls._backward_cls
+            found = cls._sized[outputs] = type(base.__name__, (base,), {"outputs": outputs})
+        return found
+
+
+class Function(metaclass=_FunctionMeta):
+    """Base of custom operators: subclass it, write `forward` and `backward`, call `apply`."""
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")  # fmt: skip
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward and join its result to the graph."""
+        if cls.setup_context is not Function.setup_context:
+            args = _bound(cls, args, kwargs)
+            kwargs = {}
+        if _tap.SLOT.recorder is None:
+            return _apply(cls, args, kwargs)
+        inputs = door.intern_tensors(args) if _tap.SLOT.flags & _tap.SHAPES else 0
+        seq = _tap.sequence_number(grad_mode.is_grad_enabled())
+        with _tap.region(_tap.event_id(cls.__name__), seq, inputs):
+            return _apply(cls, args, kwargs)
+
+
+def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Defaults of forward filled in, as setup_context sees all inputs."""
+    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    edges = tuple(graph.edge(a) for a in args)
+    building = grad_mode.is_grad_enabled() and any(e is not None for e in edges)
+    node = cls._backward_cls.__new__(cls._backward_cls)
+    node.edges, node.saved, node.hooks = edges, (), None
+    node.is_tensor = tuple(isinstance(a, Tensor) for a in args)
+    node.needs_input_grad = tuple(building and e is not None for e in edges)
+    token = grad_mode.set_enabled(False)
+    try:
+        if cls.setup_context is not Function.setup_context:
+            output = cls.forward(*args)
+            cls.setup_context(node, args, output)
+        else:
+            output = cls.forward(node, *args, **kwargs)
+    finally:
+        grad_mode.reset_enabled(token)
+    single = not isinstance(output, (tuple, list))
+    outputs = [output] if single else list(output)
+    outputs = [_own(node, o, args, building) for o in outputs]
+    if building:
+        _join(cls, node, outputs)
+    else:
+        node.saved = None
+    return outputs[0] if single else tuple(outputs)
+
+
+def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool) -> Any:
+    """An output that may be joined to the graph: an input handed through gets a tensor of its own."""
+    if not isinstance(output, Tensor) or not building:
+        return output
+    if any(output is d for d in node.dirty_tensors):
+        graph.check_in_place(output)
+        return output
+    if any(output is a for a in args) or output._ag is not None:
+        return alias(output._a, storage_of(output))
+    return output
+
+
+def _join(cls: Any, node: FunctionNode, outputs: list[Any]) -> None:
+    tensors = [o for o in outputs if isinstance(o, Tensor)]
+    if len(outputs) > 1:
+        node.__class__ = cls.node_class(len(outputs))
+    node.seq = _tap.NAMESPACE["SEQ"]
+    _tap.NAMESPACE["SEQ"] += 1
+    metas = [(o._a.shape, o._a.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs]
+    if len(outputs) == 1:
+        node.shape, node.dtype = metas[0]
+    else:
+        node.shape, node.dtype = tuple(m[0] for m in metas), tuple(m[1] for m in metas)
+    silent = set()
+    for nr, o in enumerate(outputs):
+        if not isinstance(o, Tensor):
+            continue
+        if any(o is n for n in node.non_differentiable) or o._a.dtype.kind in "iub":
+            silent.add(nr)
+            continue
+        if any(o is d for d in node.dirty_tensors):
+            _rebase_dirty(node, o, nr)
+        else:
+            o._ag = node if nr == 0 else Output(node, nr)
+            o._view = None
+    node._silent = frozenset(silent)
+    _save(node, tensors, outputs)
+
+
+def _rebase_dirty(node: FunctionNode, o: Tensor, nr: int) -> None:
+    if o._view is not None:
+        graph.rebase(o, node)
+    else:
+        o._ag = node if nr == 0 else Output(node, nr)
+    storage_of(o).version += 1
+
+
+def _save(node: FunctionNode, tensors: list[Tensor], outputs: list[Any]) -> None:
+    """Keep what was handed to save_for_backward; outputs without the cycle through their own node."""
+    saved: list[Any] = []
+    for t in node.to_save:
+        if t is None:
+            saved.append(None)
+            continue
+        nr = next((i for i, o in enumerate(outputs) if o is t and not isinstance(t._ag, AccumulateGrad)), None)
+        if nr is not None and t._ag is not None:
+            storage = storage_of(t)
+            saved.append(((t._a, storage), storage.version, nr))
+        else:
+            saved.append((t, version_of(t), None))
+    node.saved = tuple(saved)
+    node.to_save = ()
+    node.dirty_tensors = node.non_differentiable = ()
+    hooks = graph.active_hooks()
+    if hooks is not None:
+        node.saved = tuple(_pack(item, *hooks) for item in saved)
+
+
+def _pack(item: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
+    if item is None or item[2] is not None:
+        return item
+    return Packed(pack(item[0]), unpack_hook)
+
+
+class _NotTwice(Node):
+    """Stands behind the results of a backward that may not be differentiated again."""
+
+    __slots__ = ()
+
+    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(function: Any) -> Any:
+    """Mark a backward that is not itself differentiable."""
+
+    @functools.wraps(function)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with grad_mode.no_grad():
+            outputs = function(ctx, *args)
+        if not grad_mode.is_grad_enabled() or all(graph.edge(a) is None for a in args):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        made = []
+        for o in (outputs,) if single else outputs:
+            if o is None:
+                made.append(None)
+                continue
+            node: Node = new(_NotTwice)
+            node.edges = tuple(graph.edge(a) for a in args)
+            node.saved, node.hooks, node.shape, node.dtype = (), None, o._a.shape, o._a.dtype
+            node.seq = _tap.NAMESPACE["SEQ"]
+            _tap.NAMESPACE["SEQ"] += 1
+            t = alias(o._a, storage_of(o))
+            t._ag = node
+            made.append(t)
+        return made[0] if single else tuple(made)
+
+    return wrapper
