@@ -17,6 +17,7 @@ from ._schema import Argument
 from ._tensor import Tensor
 from .autograd import overrides
 
+
 def _fits_type(argument: Argument, value: Any, takes_numbers: bool) -> bool:
     kind = argument.type.rstrip("?")
     if value is None:
@@ -95,33 +96,12 @@ def public_functions() -> dict[str, Any]:
     return table
 
 
-# Rows that are functions of torch._C._nn and the like, not methods of tensors.
-def _is_method(name: str) -> bool:
-    rows = [op for op in OPS.values() if op.schema.name == name]
-    return any(op.schema.arguments and op.schema.arguments[0].name == "self" for op in rows)
-
-
-def or_not_implemented(function: Any) -> Any:
-    """An operator: what it cannot take, the other operand may."""
-
-    def operator(self: Any, other: Any) -> Any:
-        try:
-            return function(self, other)
-        except TypeError:
-            if isinstance(other, (Tensor, numbers.Number, np.generic)):
-                raise
-            return NotImplemented
-
-    operator.__name__ = operator.__qualname__ = function.__name__
-    return operator
-
-
 def bind_methods(functions: dict[str, Any]) -> None:
     """Attach operators that take a tensor first to Tensor (what is there already stays)."""
+    methods = {op.schema.name for op in OPS.values() if op.method and "self" in op.arguments}
     for name, function in functions.items():
-        if name in FRONTS or _is_method(name):
-            if name not in Tensor.__dict__:
-                setattr(Tensor, name, function)
+        if (name in FRONTS or name in methods) and name not in Tensor.__dict__:
+            setattr(Tensor, name, function)
 
 
-__all__ = ["bind_methods", "front", "matches", "or_not_implemented", "public_functions"]
+__all__ = ["bind_methods", "front", "matches", "public_functions"]

@@ -1,9 +1,9 @@
-"""Writes the flat Python functions of an op from its row: the plain one, its recorded twin, and its backward.
+"""Writes the pieces that the generated functions of an op are made of: signatures, events, nodes, results, backward.
 
-Every piece of generated text comes from here; plain function and twin share one template, so they cannot drift. The
-text is compiled when an op is first called and can be read in tracebacks (`linecache`) or by `source(op)`.
-Names in generated code: `K` kernel, `S` slow path, `R` recorded twin, `C` node class, `F` gradient formula, each
-followed by the op's identifier.
+`_forward` puts them together into an op's public function and its recorded twin. The text is compiled when an op is
+first called and can be read in tracebacks (`linecache`) or by `source(op)`. Names in generated code: `K` kernel, `U`
+ufunc, `S` slow path, `E` the op without its fast paths, `R` recorded twin, `C` node class, `F` gradient formula, `O`
+what an operator does with operands that are not tensors, each followed by the op's identifier.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMESPACE = _tap.NAMESPACE
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<required>", "__slots__": ()})()
 NAMESPACE.update(MISSING=MISSING, INF=math.inf)
 
-_ALIASES = {"dim": "axis", "keepdim": "keepdims"}
+ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
 
 class Lines:
@@ -49,6 +49,8 @@ def signature(op: Any, defaults: bool = True) -> str:
     starred = False
     for argument in op.schema.arguments:
         name = argument.python_name
+        if op.fixed is not None and name in op.fixed:
+            continue
         if not defaults:
             parts.append(name)
             continue
@@ -74,19 +76,23 @@ def signature(op: Any, defaults: bool = True) -> str:
     return ", ".join(parts)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     return f"(type({name}) is Tensor or type({name}) is Parameter)"
 
 
-def _guards(op: Any) -> list[str]:
+def number(name: str) -> str:
+    return f"(type({name}) is float or type({name}) is int)"
+
+
+def guards(op: Any) -> list[str]:
     """Conditions under which arguments are what the fast path expects."""
     conditions = []
     for argument in op.schema.arguments:
         name = argument.python_name
         if argument.type == "Tensor":
-            conditions.append(_plain(name))
+            conditions.append(plain(name))
         elif argument.type == "Tensor?":
-            conditions.append(f"({name} is None or {_plain(name)})")
+            conditions.append(f"({name} is None or {plain(name)})")
         elif argument.is_tensor_list:
             conditions.append(f"ALL_PLAIN({name})")
         elif argument.name in op.required_text:
@@ -97,7 +103,7 @@ def _guards(op: Any) -> list[str]:
     return conditions
 
 
-def _array(argument: Argument) -> str:
+def array_of(argument: Argument) -> str:
     """How an argument is passed to a kernel."""
     name = argument.python_name
     if argument.type == "Tensor":
@@ -125,7 +131,7 @@ def _inputs_key(op: Any) -> str:
     return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
 
 
-def _open_event(lines: Lines, op: Any, flags: int) -> None:
+def open_event(lines: Lines, op: Any, flags: int) -> None:
     """Everything a twin does before the op itself; leaves the lines inside a `try`."""
     lines.add("try:", "    lane = LANES.lane", "except AttributeError:", "    lane = LANE()")
     lines.add("seq = SEQ if GRAD() else -1" if op.takes_tensors else "seq = -1")
@@ -138,15 +144,15 @@ def _open_event(lines: Lines, op: Any, flags: int) -> None:
     lines.depth += 1
 
 
-def _close_event(lines: Lines, op: Any, flags: int) -> None:
+def close_event(lines: Lines, op: Any, flags: int) -> None:
     lines.depth -= 1
     inputs = "ins" if flags & _tap.SHAPES else "0"
     stack = "stack" if flags & _tap.STACKS else "0"
     lines.add("finally:", f"    lane.extend((t0, clock(), {op.event}, seq, {inputs}, {stack}))")
 
 
-def _saved_items(op: Any) -> list[tuple[str, str]]:
-    """What the formulas need, in saving order, as (kind, name): kinds are input, sizes, dtype, value, result, list."""
+def saved_items(op: Any) -> list[tuple[str, str]]:
+    """What the formulas need, in saving order, as (kind, name): kinds are input, sizes, dtype, geometry, value, result, list."""
     items: dict[tuple[str, str], None] = {}
     arguments = {a.name: a for a in op.schema.arguments}
     for parameters in op.formula_parameters.values():
@@ -159,6 +165,8 @@ def _saved_items(op: Any) -> list[tuple[str, str]]:
                 items["sizes", p[:-6]] = None
             elif p.endswith("_dtype") and p[:-6] in arguments:
                 items["dtype", p[:-6]] = None
+            elif p.endswith("_geometry") and p[:-9] in arguments:
+                items["geometry", p[:-9]] = None
             elif p not in arguments:
                 raise ValueError(f"row {op.schema.qualified}: a gradient formula uses {p!r}, which is no argument")
             elif arguments[p].is_tensor:
@@ -186,7 +194,7 @@ def _saved_tuple(op: Any, numbers_possible: bool) -> str:
     """Source of the `saved` tuple; expects locals named as the public parameters, `t`/`r` for results, `ag_X` for edges."""
     parts = []
     targets = op.differentiable
-    for kind, name in _saved_items(op):
+    for kind, name in saved_items(op):
         py = _python_name(op, name)
         if kind == "input":
             users = {t for u in _users(op, name) for t in u.split()}
@@ -200,6 +208,8 @@ def _saved_tuple(op: Any, numbers_possible: bool) -> str:
             parts.append(f"SIZES({py})" if op.arguments[name].is_tensor_list or op.takes_numbers else f"{py}._a.shape")
         elif kind == "dtype":
             parts.append(f"{py}.dtype")
+        elif kind == "geometry":
+            parts.append(f"GEOMETRY({py})")
         elif kind == "result":
             nr = name[6:] or "0"
             parts.append(f"r{nr}, t{nr}_._v, t{nr}_._v.version")
@@ -253,7 +263,7 @@ def _make_node(lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: 
     )
 
 
-def _finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
+def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
     memory = "COUNTED(r0)" if flags & _tap.MEMORY else "None"
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
@@ -267,7 +277,7 @@ def _finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = 
             for name in numbers:
                 if name in op.differentiable:
                     lines.add(f"ag_{_python_name(op, name)} = None")
-            if any(kind == "result" for kind, _ in _saved_items(op)):
+            if any(kind == "result" for kind, _ in saved_items(op)):
                 lines.add("if t0_._v is None: t0_._v = STORAGE()")
             _make_node(lines, op, "r0.shape", "r0.dtype", numbers_possible=bool(numbers))
             lines.add("t0_._ag = n")
@@ -275,7 +285,7 @@ def _finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = 
     lines.add("return t0_")
 
 
-def _finish_view(lines: Lines, op: Any) -> None:
+def finish_view(lines: Lines, op: Any) -> None:
     """Wrap `r0`, a view of the first argument, into a tensor that shares its storage."""
     first = op.schema.arguments[0].python_name
     lines.add(
@@ -289,12 +299,19 @@ def _finish_view(lines: Lines, op: Any) -> None:
     )
     lines.depth += 1
     lines.add(
-        "w = t0_._view = NEW(View)",
         f"b = {first}._view",
-        f"w.base = {first} if b is None else b.base",
+        "if b is None:",
+        "    w = t0_._view = NEW(View)",
+        f"    w.base = {first}",
+        "    w.replay = None",
+        "else:",
+        "    w = t0_._view = NEW(type(b))",
+        "    w.base = b.base",
+        "    w.replay = None if b.replay is None else COMPOSED(b.replay, t0_)",
         "w.version = v.version",
-        f"w.replay = {'None' if op.replay is None else f'REPLAY_{op.ident}(b, {signature(op, defaults=False)})'}",
     )
+    if op.replay is not None:
+        lines.add(f"w.replay = REPLAY_{op.ident}(b, {signature(op, defaults=False)})")
     need = _load_edges(lines, op)
     if need:
         lines.add(f"if {need}:")
@@ -303,10 +320,10 @@ def _finish_view(lines: Lines, op: Any) -> None:
         lines.add("t0_._ag = n")
         lines.depth -= 1
     lines.depth -= 1
-    lines.add("return t0_")
+    lines.add(f"elif {first}._ag is not None: UNWATCHED(t0_, {first})", "return t0_")
 
 
-def _finish_many(lines: Lines, op: Any, flags: int) -> None:
+def finish_many(lines: Lines, op: Any, flags: int) -> None:
     """Wrap several results; integer and bool ones take no part in autograd."""
     count = len(op.schema.returns)
     names = [f"t{i}_" for i in range(count)]
@@ -319,7 +336,7 @@ def _finish_many(lines: Lines, op: Any, flags: int) -> None:
         need = _load_edges(lines, op)
         lines.add(f"if ({need}) and GRAD():")
         lines.depth += 1
-        for kind, name in _saved_items(op):
+        for kind, name in saved_items(op):
             if kind == "result":
                 lines.add(f"if t{name[6:]}_._v is None: t{name[6:]}_._v = STORAGE()")
         shapes = "(" + ", ".join(f"r{i}.shape" for i in range(count)) + ",)"
@@ -331,204 +348,9 @@ def _finish_many(lines: Lines, op: Any, flags: int) -> None:
     lines.add(f"return {f'T_{op.ident}({result})' if op.schema.result_names else result}")
 
 
-def _finish_list(lines: Lines, op: Any, flags: int) -> None:
+def finish_list(lines: Lines, op: Any, flags: int) -> None:
     """Wrap a list of views of (or fresh parts from) the first argument."""
     lines.add(f"return MANY_{op.ident}(rs, {signature(op, defaults=False)})")
-
-
-def _compute(op: Any, flags: int, recorded: bool, lines: Lines) -> None:
-    """Lines that leave the results in `r0`, `r1`, … (or `rs`)."""
-    count = len(op.schema.returns)
-    target = "rs" if op.schema.returns_list else ", ".join(f"r{i}" for i in range(count))
-    arguments = ", ".join(_array(a) for a in op.schema.arguments)
-    if op.calls is not None and (recorded or op.kernel is None):
-        given = ", ".join(a.python_name for a in op.schema.arguments)
-        lines.add("token = GRAD_SET(False)", "try:", f"    got = V_{op.ident}({given})", "finally:")
-        lines.add("    GRAD_RESET(token)")
-        lines.add("r0 = got._a" if count == 1 else f"{target} = [x._a for x in got]")
-        return
-    lines.add(f"{target} = K_{op.ident}({arguments})")
-
-
-def _case(lines: Lines, op: Any, flags: int, recorded: bool, compute: list[str], numbers: frozenset[str]) -> None:
-    """One fast path: [event] compute, wrap, return."""
-    if recorded:
-        _open_event(lines, op, flags)
-    if compute:
-        lines.add(*compute)
-    else:
-        _compute(op, flags, recorded, lines)
-    live_flags = flags if recorded else 0
-    if op.kind == "view":
-        _finish_view(lines, op)
-    elif op.schema.returns_list:
-        _finish_list(lines, op, live_flags)
-    elif len(op.schema.returns) > 1:
-        _finish_many(lines, op, live_flags)
-    else:
-        _finish_single(lines, op, live_flags, numbers)
-    if recorded:
-        _close_event(lines, op, flags)
-
-
-def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
-    """Fast paths of an elementwise op: tensors of one dtype, or (binary ops) a tensor and a Python number."""
-    tensors = [a for a in op.schema.arguments if a.is_tensor]
-    first = tensors[0].python_name
-    extra = [c for c in _guards(op) if "type(" not in c]
-    extra.extend(f"{name} == {literal(value)}" for name, value in op.fast_when.items())
-    lines.add(f"if {' and '.join([_plain(first), *extra])}:")
-    lines.depth += 1
-    lines.add(f"a0 = {first}._a")
-    float_only = op.rule == "float"
-    fits = "(a0.dtype is F32 or a0.dtype is F64)"
-    if len(tensors) == 1:
-        if float_only:
-            lines.add(f"if {fits}:")
-            lines.depth += 1
-        _ufunc_case(lines, op, flags, recorded, "a0", frozenset())
-        lines.depth -= 2 if float_only else 1
-        return
-    others = [t.python_name for t in tensors[1:]]
-    lines.add(f"if {' and '.join(_plain(o) for o in others)}:")
-    lines.depth += 1
-    arrays = ["a0"]
-    for i, other in enumerate(others, 1):
-        lines.add(f"a{i} = {other}._a")
-        arrays.append(f"a{i}")
-    same = " and ".join(f"a{i}.dtype is a0.dtype" for i in range(1, len(tensors)))
-    lines.add(f"if {same}{' and ' + fits if float_only else ''}:")
-    lines.depth += 1
-    _ufunc_case(lines, op, flags, recorded, ", ".join(arrays), frozenset())
-    lines.depth -= 2
-    if len(tensors) == 2 and op.number_fast:
-        integer = "" if float_only else " or (a0.dtype is I64 and type(%s) is int)" % others[0]
-        lines.add(f"elif type({others[0]}) is float or type({others[0]}) is int:")
-        lines.depth += 1
-        lines.add("if a0.dtype is F32:", f"    c = F32_NUMBERS[{others[0]}]", "elif a0.dtype is F64:")
-        lines.add(f"    c = F64_NUMBERS[{others[0]}]")
-        if integer:
-            lines.add(f"elif a0.dtype is I64 and type({others[0]}) is int:", f"    c = INT64({others[0]})")
-        lines.add("else:", f"    return S_{op.ident}({signature(op, defaults=False)})")
-        _ufunc_case(lines, op, flags, recorded, "a0, c", frozenset((tensors[1].name,)))
-        lines.depth -= 1
-    lines.depth -= 1
-
-
-def _ufunc_case(lines: Lines, op: Any, flags: int, recorded: bool, arrays: str, numbers: frozenset[str]) -> None:
-    if op.calls is not None and recorded:
-        _case(lines, op, flags, recorded, [], numbers)
-        return
-    call = f"r0 = U_{op.ident}({arrays})"
-    if arrays == "a0":
-        compute = [call]
-    else:
-        compute = ["try:", "    " + call, "except ValueError:", f"    raise BROADCAST({arrays}) from None"]
-    if "c" in arrays.split(", "):
-        compute = [call]
-    _case(lines, op, flags, recorded, compute, numbers)
-
-
-def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
-    """Fast paths of an in-place op when no graph is built."""
-    first = op.schema.arguments[0].python_name
-    tensors = [a for a in op.schema.arguments if a.is_tensor]
-    quiet = " and ".join(
-        f"{t.python_name}._ag is None and {t.python_name}._view is None" for t in tensors if t.type == "Tensor"
-    )
-    done = [f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()", "v.version += 1", f"return {first}"]
-    if op.base is None:  # the kernel itself changes its first argument
-        conditions = _guards(op)
-        lines.add(f"if {' and '.join(conditions)} and (not GRAD() or ({quiet})):")
-        arguments = ", ".join(_array(a) for a in op.schema.arguments)
-        _mutating_case(lines, op, flags, recorded, [f"K_{op.ident}({arguments})"], done)
-        return
-    extra = [f"{name} == {literal(value)}" for name, value in op.fast_when.items()]
-    if op.ufunc is None or op.rule == "compare":
-        return
-    kinds = " and (a0.dtype is F32 or a0.dtype is F64)" if op.rule == "float" else ""
-    others = [t.python_name for t in tensors[1:]]
-    lines.add(f"if {' and '.join([_plain(t.python_name) for t in tensors] + extra)} and (not GRAD() or ({quiet})):")
-    lines.depth += 1
-    lines.add(*(f"a{i} = {t.python_name}._a" for i, t in enumerate(tensors)))
-    same = [f"a{i}.dtype is a0.dtype" for i in range(1, len(tensors))]
-    shape = [f"(a{i}.shape == a0.shape or FITS(a{i}, a0))" for i in range(1, len(tensors))]
-    lines.add(f"if {' and '.join(same + shape) or 'True'}{kinds}:")
-    arrays = ", ".join(f"a{i}" for i in range(len(tensors)))
-    _mutating_case(lines, op, flags, recorded, [f"U_{op.base.ident}({arrays}, out=a0)"], done)
-    lines.depth -= 1
-    if len(tensors) == 2 and op.base.number_fast:
-        other = others[0]
-        mine = f"{first}._ag is None and {first}._view is None"
-        lines.add(
-            f"elif {' and '.join([_plain(first), *extra])} and (type({other}) is float or type({other}) is int) "
-            f"and (not GRAD() or ({mine})):"
-        )
-        lines.depth += 1
-        lines.add(f"a0 = {first}._a")
-        lines.add("c = F32_NUMBERS[%s] if a0.dtype is F32 else F64_NUMBERS[%s] if a0.dtype is F64 else None" % (other, other))
-        lines.add("if c is not None:")
-        _mutating_case(lines, op, flags, recorded, [f"U_{op.base.ident}(a0, c, out=a0)"], done)
-        lines.depth -= 1
-
-
-def _mutating_case(
-    lines: Lines, op: Any, flags: int, recorded: bool, compute: list[str], done: list[str]
-) -> None:
-    lines.depth += 1
-    if recorded:
-        _open_event(lines, op, flags)
-    lines.add(*compute, *done)
-    if recorded:
-        _close_event(lines, op, flags)
-    lines.depth -= 1
-
-
-def _unpack_varargs(lines: Lines, op: Any) -> None:
-    """`x.view(2, 3)` and `x.view((2, 3))` are the same."""
-    if op.varargs:
-        name = _python_name(op, op.varargs)
-        lines.add(f"if {name} is MISSING:")
-        lines.add(f"    {name} = {name}_[0] if len({name}_) == 1 and type({name}_[0]) is not int else {name}_")
-
-
-def forward_source(op: Any, recorded: bool, flags: int = 0) -> str:
-    """The text of the public function of an op, or of its recorded twin."""
-    lines = Lines()
-    given = signature(op, defaults=False)
-    if recorded:
-        lines.add(f"def {op.python_name}({given}{', ' if given and op.aliases else ''}{', '.join(op.aliases)}):")
-    else:
-        lines.add(f"def {op.python_name}({signature(op)}):")
-    lines.depth += 1
-    if op.differentiable:
-        lines.add("global SEQ")
-    if not recorded:
-        _unpack_varargs(lines, op)
-        names = ", ".join(p for p in (given, ", ".join(op.aliases)) if p)
-        lines.add(f"if HOOK: return R_{op.ident}({names})")
-    elif op.takes_tensors:
-        lines.add("if MODES:", f"    return S_{op.ident}({', '.join(p for p in (given, ', '.join(op.aliases)) if p)})")
-    if op.kind == "mutate":
-        _mutating(lines, op, flags, recorded)
-    elif op.rule is not None:
-        _elementwise(lines, op, flags, recorded)
-    else:
-        conditions = _guards(op)
-        lines.add(f"if {' and '.join(conditions) or 'True'}:")
-        lines.depth += 1
-        if op.kind in ("composite", "value"):
-            if recorded:
-                _open_event(lines, op, flags)
-            arguments = given if op.kind == "composite" else ", ".join(_array(a) for a in op.schema.arguments)
-            lines.add(f"return K_{op.ident}({arguments})")
-            if recorded:
-                _close_event(lines, op, flags)
-        else:
-            _case(lines, op, flags, recorded, [], frozenset())
-        lines.depth -= 1
-    lines.add(f"return S_{op.ident}({', '.join(p for p in (given, ', '.join(op.aliases)) if p)})")
-    return lines.text()
 
 
 def backward_source(op: Any) -> str:
@@ -538,7 +360,7 @@ def backward_source(op: Any) -> str:
     lines.depth += 1
     lines.add("s = node.saved", "if s is None: raise RuntimeError(FREED)", "e = node.edges", "g = grads[0]")
     position = 0
-    for kind, name in _saved_items(op):
+    for kind, name in saved_items(op):
         local = f"v_{name}"
         if kind == "input":
             lines.add(f"{local} = UNPACK(node, s[{position}], s[{position + 1}])")
@@ -551,7 +373,7 @@ def backward_source(op: Any) -> str:
             lines.add(f"{local} = [UNPACK(node, x, y) for x, y in zip(s[{position}], s[{position + 1}])]")
             position += 2
         else:
-            local += {"sizes": "_sizes", "dtype": "_dtype"}.get(kind, "")
+            local += {"sizes": "_sizes", "dtype": "_dtype", "geometry": "_geometry"}.get(kind, "")
             lines.add(f"{local} = s[{position}]")
             position += 1
     results = []

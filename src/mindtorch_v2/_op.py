@@ -15,19 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from . import _codegen, _schema, _tap
+from . import _codegen, _forward, _schema, _tap
 from ._codegen import MISSING
 from ._dtype import SCALAR_TYPE_NUMBERS, bfloat16, can_cast, combine, dtype, float16, float32, get_default_dtype
 from ._dtype import FROM_NUMPY, number_type
 from ._errors import broadcast_error, shape_text
-from ._meta import MetaArray
+from ._meta import MetaArray, meta
 from ._schema import Argument
-from ._storage import CountedStorage, Storage, View
+from ._storage import CountedStorage, OneOfMany, Storage, View
+from .kernels.checks import not_implemented
 from ._tensor import Parameter, PLAIN, Tensor, as_array, bump, make, new, storage_of
 from .autograd import anomaly, graph, grad_mode, overrides
 from .autograd.node import FREED, Node, Output, unpack, unpack_result
 
-NAMESPACE = _tap.NAMESPACE
+NAMESPACE, EVENTS = _tap.NAMESPACE, _tap.EVENTS
 OPS: dict[str, Op] = {}
 
 
@@ -49,6 +50,12 @@ class Op:
         all_flops: Callable[..., int] | None = None,
         fast_when: dict[str, Any] | None = None,
         number_fast: bool = True,
+        takes: str = _forward.ALL_KINDS,
+        label: str | None = None,
+        check: Callable[..., None] | None = None,
+        promotes: tuple[str, ...] = (),
+        scalar: str | None = None,
+        method: bool = True,
         nondiff: tuple[int, ...] = (),
         replay: Callable[..., Any] | None = None,
         out: bool | None = None,
@@ -63,10 +70,14 @@ class Op:
         self.python_name = parsed.name
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
+        self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
+        self.label = label or f"{parsed.name}_cpu"
+        self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
         self.nondiff = nondiff
         self.replay = replay
         self.takes_tensors = any(a.is_tensor or a.is_tensor_list for a in parsed.arguments)
-        self.takes_numbers = rule is not None
+        tensors = sum(a.is_tensor for a in parsed.arguments)
+        self.takes_numbers = rule is not None and tensors > 1 and number_fast
         returns_tensor = all(kind == "Tensor" for kind, _ in parsed.returns)
         self.has_out = (kind == "kernel" and returns_tensor) if out is None else out
         self.formulas = formulas or {}
@@ -75,15 +86,21 @@ class Op:
         self._check_row()
         self.varargs = self._find_varargs()
         # NumPy's spellings of dim and keepdim are accepted too.
-        self.aliases = [new for old, new in _codegen._ALIASES.items() if old in self.arguments and kind != "mutate"]
-        self.aliased = [old for old in _codegen._ALIASES if old in self.arguments and kind != "mutate"]
+        self.aliases = [new for old, new in _codegen.ALIASES.items() if old in self.arguments and kind != "mutate"]
+        self.aliased = [old for old in _codegen.ALIASES if old in self.arguments and kind != "mutate"]
         self.required_text = [a.name for a in parsed.arguments if not a.has_default and a.name in self.aliased]
         self.node_name = node or _node_name(parsed.name if base is None else base.schema.name)
         self.event = _tap.register_event(
             event or f"aten::{parsed.name}", parsed.overload, _tap.FUNCTION, self.describe, flops, all_flops
         )
+        # The overload that torch records when the second operand is a Python number.
+        self.number_event = self.event
+        if scalar is not None:
+            self.number_event = _tap.register_event(
+                event or f"aten::{parsed.name}", scalar, _tap.FUNCTION, self.describe_scalar, flops, all_flops
+            )
         self.make_node: Any = None
-        self.function = _stub(self)
+        self.function = stub(parsed.qualified, parsed.name)
         if parsed.qualified in OPS:
             raise ValueError(f"row {parsed.qualified} is defined twice")
         OPS[parsed.qualified] = self
@@ -92,7 +109,7 @@ class Op:
         for name in self.differentiable:
             if name not in self.arguments:
                 raise ValueError(f"row {self.schema.qualified}: gradient for {name!r}, which is no argument")
-        _codegen._saved_items(self)
+        _codegen.saved_items(self)
 
     def _find_varargs(self) -> str:
         """The argument that may be given as several positional numbers: the only one after the tensor."""
@@ -105,6 +122,11 @@ class Op:
 
     def describe(self, key: Any) -> _tap.InputRecord:
         return describe_inputs(self.schema.arguments, key)
+
+    def describe_scalar(self, key: Any) -> _tap.InputRecord:
+        """Inputs of a call whose second operand was a number."""
+        first, second, *rest = self.schema.arguments
+        return describe_inputs((first, second._replace(type="Scalar"), *rest), key)
 
     def __repr__(self) -> str:
         return f"<op {self.schema.text}>"
@@ -130,20 +152,24 @@ def _stub_template(*args: Any, **kwargs: Any) -> Any:
 _STUB_CODE = _stub_template.__code__
 
 
-def _stub(op: Op) -> types.FunctionType:
+def stub(name: str, python_name: str) -> types.FunctionType:
     """The public function of an op. Its code is swapped for the generated one at the first call, so that everybody
     who took hold of it earlier calls the fast one from then on."""
-    name = op.schema.qualified
     constants = tuple(name if c == "NAME" else c for c in _STUB_CODE.co_consts)
-    code = _STUB_CODE.replace(co_consts=constants, co_name=op.python_name)
-    function = types.FunctionType(code, NAMESPACE, op.python_name)
+    code = _STUB_CODE.replace(co_consts=constants, co_name=python_name)
+    function = types.FunctionType(code, NAMESPACE, python_name)
     function.__module__ = "mindtorch_v2"
-    function.__qualname__ = op.python_name
+    function.__qualname__ = python_name
     return function
 
 
+# What compiles a stub that is not an op's own function, by name (operators).
+LATE: dict[str, Callable[[], types.FunctionType]] = {}
+
+
 def _materialize_and_call(name: str, *args: Any, **kwargs: Any) -> Any:
-    return materialize(OPS[name])(*args, **kwargs)
+    function = LATE[name]() if name in LATE else materialize(OPS[name])
+    return function(*args, **kwargs)
 
 
 def materialize(op: Op) -> types.FunctionType:
@@ -155,6 +181,8 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"U_{ident}"] = op.ufunc
     if op.base is not None and op.base.ufunc is not None:
         NAMESPACE[f"U_{op.base.ident}"] = op.base.ufunc
+    if op.base is not None and op.base.kernel is not None:
+        NAMESPACE[f"K_{op.base.ident}"] = op.base.kernel
     if op.calls is not None:
         NAMESPACE[f"V_{ident}"] = op.calls
     if op.replay is not None:
@@ -164,15 +192,14 @@ def materialize(op: Op) -> types.FunctionType:
     if op.schema.result_names and len(op.schema.returns) > 1:
         NAMESPACE[f"T_{ident}"] = result_type(op)._make
     NAMESPACE[f"S_{ident}"] = lambda *args: slow(op, args)
+    NAMESPACE[f"E_{ident}"] = lambda *args: evaluate(op, args)
     if op.formulas:
         _materialize_backward(op)
     _arm(op)
-    generated = _codegen.compile_function(_codegen.forward_source(op, recorded=False), op.schema.qualified)
-    function = op.function
-    function.__defaults__, function.__kwdefaults__ = generated.__defaults__, generated.__kwdefaults__
-    function.__code__ = generated.__code__
+    generated = _codegen.compile_function(_forward.forward_source(op, recorded=False), op.schema.qualified)
+    replace_code(op.function, generated)
     _materialized.append(op)
-    return function
+    return op.function
 
 
 def _materialize_backward(op: Op) -> None:
@@ -183,6 +210,12 @@ def _materialize_backward(op: Op) -> None:
     body = {"__slots__": (), "run": run, "outputs": outputs, "__module__": "mindtorch_v2.autograd", "op": op}
     NAMESPACE[f"C_{op.ident}"] = type(op.node_name, (Node,), body)
     op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.schema.qualified}")
+
+
+def replace_code(function: types.FunctionType, generated: types.FunctionType) -> None:
+    """Turn a stub into the function that was generated for it."""
+    function.__defaults__, function.__kwdefaults__ = generated.__defaults__, generated.__kwdefaults__
+    function.__code__ = generated.__code__
 
 
 _materialized: list[Op] = []
@@ -201,7 +234,7 @@ def _arm(op: Op) -> None:
 
 def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
     flags = _tap.SLOT.flags
-    source = _codegen.forward_source(op, recorded=True, flags=flags)
+    source = _forward.forward_source(op, recorded=True, flags=flags)
     twin = _codegen.compile_function(source, f"{op.schema.qualified}, recorded {flags}")
     _twins[op.ident, flags] = NAMESPACE[f"R_{op.ident}"] = twin
     return twin(*args)
@@ -219,7 +252,7 @@ _tap.SLOT.listeners.append(_recorder_changed)
 
 def source(op: Op, recorded: bool = False, flags: int = 0) -> str:
     """The generated text of an op, for reading."""
-    return _codegen.forward_source(op, recorded, flags)
+    return _forward.forward_source(op, recorded, flags)
 
 
 # --- named results ----------------------------------------------------------------------------------------------------
@@ -289,7 +322,10 @@ def _recorded_slow(op: Op, args: tuple[Any, ...]) -> Any:
     if _tap.SLOT.flags & _tap.SHAPES:
         inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in args[: len(op.schema.arguments)])))
     seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.takes_tensors else -1
-    with _tap.region(op.event, seq, inputs):
+    event = op.event
+    if op.number_event != event and not isinstance(args[1], Tensor):
+        event = op.number_event
+    with _tap.region(event, seq, inputs):
         return evaluate(op, args)
 
 
@@ -301,7 +337,8 @@ def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
         return _mutate(op, given)
     if op.kind == "composite":
         assert op.kernel is not None
-        return op.kernel(*given)
+        result = op.kernel(*given)
+        return result if out is None else _composite_out(result, out)
     if out is not None:
         return _evaluate_out(op, given, out)
     results = _compute(op, given)
@@ -337,11 +374,24 @@ def check_arguments(op: Op, given: tuple[Any, ...]) -> None:
                     )
 
 
+_NUMBER_TYPES = frozenset(("Scalar", "Scalar?", "float", "float?"))
+
+
+def plain_numbers(op: Op, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """NumPy numbers and one-element tensors, where a number is asked for, as Python numbers."""
+    return tuple(
+        (v._a.item() if isinstance(v, Tensor) else v.item())
+        if a.type in _NUMBER_TYPES and isinstance(v, (Tensor, np.generic))
+        else v
+        for a, v in zip(op.schema.arguments, given, strict=True)
+    )
+
+
 def _compute(op: Op, given: tuple[Any, ...]) -> Any:
     """Arrays (or a plain value) from arguments."""
-    if op.rule is not None:
+    if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
         return compute_elementwise(op, given)
-    if op.kernel is None or (op.calls is not None and _tap.SLOT.recorder is not None):
+    if op.rule is None and op.kernel is None or (op.calls is not None and _tap.SLOT.recorder is not None):
         token = grad_mode.set_enabled(False)
         try:
             assert op.calls is not None
@@ -370,26 +420,45 @@ def operand_rank(value: Any) -> tuple[int, dtype]:
 
 def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
     """Promote the operands, compute, and give the result its dtype."""
-    operands = [v for a, v in zip(op.schema.arguments, given, strict=True) if a.is_tensor and v is not None]
-    result = combine(operand_rank(v) for v in operands)
-    if op.rule == "float" and result.category < 2:
-        result = get_default_dtype()
+    if op.check is not None:
+        op.check(*given)
+    pairs = list(zip(op.schema.arguments, given, strict=True))
+    operands = [v for a, v in pairs if v is not None and (a.is_tensor or a.name in op.promotes)]
+    common = combine(operand_rank(v) for v in operands)
+    if _forward.ALL_KINDS[common.category] not in op.takes:
+        raise not_implemented(op.label, common.np)
+    result = get_default_dtype() if op.rule == "float" and common.category < 2 else common
     compute = float32 if result in (float16, bfloat16) and op.rule != "compare" else result
-    values = [
-        _operand(v, compute) if a.is_tensor else v for a, v in zip(op.schema.arguments, given, strict=True)
-    ]
+    values = [_operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
+    r = _call_elementwise(op, values, common)
+    return r.astype(result.np) if compute is not result and r.dtype == compute.np else r
+
+
+def _call_elementwise(op: Op, values: list[Any], common: dtype) -> Any:
     kernel = op.kernel if op.kernel is not None else op.ufunc
     assert kernel is not None
+    arrays = [v for v in values if isinstance(v, np.ndarray)]
     try:
-        r = as_array(kernel(*values))
+        if not isinstance(kernel, np.ufunc) and any(type(v) is MetaArray for v in arrays):
+            return _meta_result(kernel, values)
+        return as_array(kernel(*values))
+    except TypeError as error:
+        if isinstance(kernel, np.ufunc):
+            raise not_implemented(op.label, common.np) from None
+        raise error
     except ValueError:
-        shapes = [v.shape for v in values if isinstance(v, np.ndarray)]
-        if len(shapes) < 2:
+        shapes = [v.shape for v in arrays if v.ndim] or [()]
+        first = next((s for s in shapes[1:] if s != shapes[0]), shapes[0])
+        if first == shapes[0]:
             raise
-        raise broadcast_error(shapes[0], shapes[1]) from None
-    if compute is not result and r.dtype == compute.np:
-        r = r.astype(result.np)
-    return r
+        raise broadcast_error(shapes[0], first) from None
+
+
+def _meta_result(kernel: Callable[..., Any], values: list[Any]) -> Any:
+    """The shape of the operands together, and the dtype the kernel gives on one element."""
+    shape = np.broadcast_shapes(*(v.shape for v in values if isinstance(v, np.ndarray)))
+    sample = kernel(*(np.ones((), v.dtype) if isinstance(v, np.ndarray) else v for v in values))
+    return meta(shape, as_array(sample).dtype)
 
 
 def _operand(value: Any, d: dtype) -> Any:
@@ -445,6 +514,8 @@ def _wrap_view(op: Op, given: tuple[Any, ...], array: Any) -> Tensor:
         graph.make_view(t, first, None if op.replay is None else op.replay(first._view, *given))
         if op.differentiable and _any_edge(op, given):
             t._ag = op.make_node(*given, t)
+    elif first._ag is not None:
+        graph.unwatched(t, first)
     return t
 
 
@@ -459,13 +530,13 @@ def _list_wrapper(op: Op) -> Callable[..., Any]:
         else:
             storage = storage_of(given[0])
             tensors = [graph.shared(a, storage) for a in arrays]
-            if grad_mode.is_grad_enabled():
+            if grad_mode.is_grad_enabled() or given[0]._ag is not None:
                 for t in tensors:
-                    graph.make_view(t, given[0], None)
+                    graph.make_view(t, given[0], None, OneOfMany)
         if op.differentiable and grad_mode.is_grad_enabled() and _any_edge(op, given):
             node = _list_node(op, given, tensors)
             attach_outputs(node, tensors)
-        return tuple(tensors) if op.schema.name != "chunk" else tuple(tensors)
+        return tuple(tensors)
 
     return wrap_list
 
@@ -517,6 +588,13 @@ def _evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     return result_type(op)(*outs) if op.schema.result_names else tuple(outs)
 
 
+def _composite_out(result: Any, out: Any) -> Any:
+    results, outs = ([r] if isinstance(r, Tensor) else list(r) for r in (result, out))
+    for o, r in zip(outs, results, strict=True):
+        write_out(o, r._a)
+    return out
+
+
 def write_out(out: Tensor, array: Any) -> None:
     """Store a result into `out`, resizing it as torch does."""
     to, from_ = out.dtype, FROM_NUMPY[array.dtype]
@@ -554,8 +632,12 @@ def _mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
         return self
     graph.check_in_place(self)
     original = self
-    if "self" in {p for ps in op.formula_parameters.values() for p in ps}:
-        original = make(self._a.copy())
+    if _saves_self(op, given):
+        token = grad_mode.set_enabled(False)
+        try:
+            original = graph.door.clone(self)
+        finally:
+            grad_mode.reset_enabled(token)
         original._ag = graph.edge(self)
     before = graph.edge(self)
     _run_in_place(op, given)
@@ -570,12 +652,34 @@ def _mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
     return self
 
 
+def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
+    """Whether backward needs the tensor as it was before an in-place op changes it."""
+    first = op.schema.arguments[0].name
+    by_name = {a.name: v for a, v in zip(op.schema.arguments, given, strict=True)}
+    return any(
+        first in parameters and any(graph.edge(by_name[name]) is not None for name in names.split())
+        for names, parameters in op.formula_parameters.items()
+    )
+
+
 def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
     self = given[0]
+    if op.calls is not None and _tap.SLOT.recorder is not None:
+        token = grad_mode.set_enabled(False)
+        try:
+            op.calls(*given)
+        finally:
+            grad_mode.reset_enabled(token)
+        return
     if op.base is None:
         assert op.kernel is not None
         op.kernel(*[unwrap(v) for v in given])
         return
+    if any(stride == 0 and n > 1 for n, stride in zip(self._a.shape, self._a.strides, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
     results = _compute(op.base, given)
     r = as_array(results)
     to, from_ = self.dtype, FROM_NUMPY[r.dtype]
@@ -589,8 +693,8 @@ def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         np.copyto(self._a, r, casting="unsafe")
 
 
-def in_place(op: Op) -> Op:
-    """The row of `op_`, derived from the row of `op`."""
+def in_place(op: Op, *, node: str | None = None, calls: Callable[..., Any] | None = None, **formulas: Any) -> Op:
+    """The row of `op_`, derived from the row of `op`; formulas are given where they differ."""
     text = op.schema.text
     head, _, tail = text.partition("(")
     name, dot, overload = head.partition(".")
@@ -601,10 +705,14 @@ def in_place(op: Op) -> Op:
         kind="mutate",
         rule=op.rule,
         ufunc=op.ufunc,
-        formulas=op.formulas,
-        node=op.node_name,
+        calls=calls,
+        formulas=_formulas(formulas) or op.formulas,
+        node=node or op.node_name,
         fast_when=op.fast_when,
         number_fast=op.number_fast,
+        takes=op.takes,
+        scalar=EVENTS[op.number_event].overload if op.number_event != op.event else None,
+        method=op.method,
         base=op,
         out=False,
     )
@@ -845,6 +953,10 @@ NAMESPACE.update(
     BROADCAST=_broadcast,
     FITS=_fits,
     LIVE=graph.live,
+    COMPOSED=graph.composed,
+    UNWATCHED=graph.unwatched,
+    UNTRACKED=graph.untracked,
+    GEOMETRY=graph.Geometry,
     EDGE=graph.edge,
     ATTACH=attach_outputs,
     UNPACK=unpack,

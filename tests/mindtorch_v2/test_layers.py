@@ -22,8 +22,8 @@ LAYERS = {
     "L1": "_tensor _tensor_str _random.* _mt19937",
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.backward autograd.methods autograd.overrides""",
-    "L3": "_schema _codegen _op ops.* devices.*",
-    "L4": "_bind nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
+    "L3": "_schema _codegen _forward _op ops.* devices.*",
+    "L4": "_bind _operators nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
     "L5": "nn.* optim.* utils.* amp.* serialization.* testing.* distributed.*",
     "P": "profiler.* cli",
     "F": ". autograd autograd.profiler autograd.profiler_util profiler profiler.itt",

@@ -48,3 +48,5 @@ sub = binary(
 )
 sub_ = in_place(sub)
 neg = unary("neg", np.negative, "same", self=lambda g: -g)
+maximum = binary("maximum", np.maximum, number_fast=False, self=lambda g, self, other: g * (self >= other), other=lambda g, self, other: g * (self < other))
+minimum = binary("minimum", np.minimum, number_fast=False, self=lambda g, self, other: g * (self <= other), other=lambda g, self, other: g * (self > other))

@@ -1,0 +1,320 @@
+"""Writes the public function of an op, or its recorded twin: the fast paths, and the way to the slow path.
+
+Plain function, twin and operator come from one template, so they cannot drift.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._codegen import (
+    Lines,
+    array_of,
+    close_event,
+    finish_list,
+    finish_many,
+    finish_single,
+    finish_view,
+    guards,
+    literal,
+    number,
+    open_event,
+    plain,
+    signature,
+)
+
+ALL_KINDS = "bifc"  # bool, integer, floating point, complex
+
+
+def takes_out(function: Callable[..., Any] | None) -> bool:
+    """Whether a kernel can write its result into an array it is given."""
+    if function is None or isinstance(function, np.ufunc):
+        return function is not None
+    return "out" in inspect.signature(function).parameters
+
+
+def _slow(op: Any) -> str:
+    """The call of the slow path; an operator asks first whether it can take its operands at all."""
+    names = [signature(op, defaults=False), *op.aliases]
+    return f"{_aside('S', op)}({', '.join(n for n in names if n)})"
+
+
+def _aside(letter: str, op: Any) -> str:
+    return f"{letter}_{op.ident}" if op.fixed is None else f"O_{op.python_name}"
+
+
+def _evaluate(op: Any) -> str:
+    """The call that goes on without fast paths once an event is open: promotion, and errors in torch's words."""
+    return f"E_{op.ident}({', '.join(a.python_name for a in op.schema.arguments)})"
+
+
+def _guarded(op: Any, call: str) -> list[str]:
+    return ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}"]
+
+
+def _without_graph(call: str) -> list[str]:
+    return ["token = GRAD_SET(False)", "try:", "    " + call, "finally:", "    GRAD_RESET(token)"]
+
+
+def _compute(op: Any, recorded: bool, lines: Lines) -> None:
+    """Lines that leave the results in `r0`, `r1`, … (or `rs`)."""
+    count = len(op.schema.returns)
+    target = "rs" if op.schema.returns_list else ", ".join(f"r{i}" for i in range(count))
+    if op.calls is not None and (recorded or op.kernel is None):
+        given = ", ".join(a.python_name for a in op.schema.arguments)
+        lines.add(*_without_graph(f"got = V_{op.ident}({given})"))
+        single = count == 1 and not op.schema.returns_list
+        lines.add("r0 = got._a" if single else f"{target} = [x._a for x in got]")
+        return
+    lines.add(f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})")
+
+
+def _case(
+    lines: Lines, op: Any, flags: int, recorded: bool, compute: list[str], numbers: frozenset[str] = frozenset()
+) -> None:
+    """One fast path: [event] compute, wrap, return."""
+    if recorded:
+        open_event(lines, op, flags)
+    if compute and not (recorded and op.calls is not None):
+        lines.add(*compute)
+    else:
+        _compute(op, recorded, lines)
+    live_flags = flags if recorded else 0
+    if op.kind == "view":
+        finish_view(lines, op)
+    elif op.schema.returns_list:
+        finish_list(lines, op, live_flags)
+    elif len(op.schema.returns) > 1:
+        finish_many(lines, op, live_flags)
+    else:
+        finish_single(lines, op, live_flags, numbers)
+    if recorded:
+        close_event(lines, op, flags)
+
+
+# --- elementwise ------------------------------------------------------------------------------------------------------
+
+
+def _kernel_call(op: Any, last: str = "", out: str = "") -> str:
+    """The call of an elementwise op's kernel on `a0`, `a1`, …; `last` stands in for the second array."""
+    arrays = iter(["a0", last or "a1", "a2", "a3"])
+    if op.ufunc is not None:
+        count = sum(a.is_tensor for a in op.schema.arguments)
+        return f"U_{op.ident}({', '.join(next(arrays) for _ in range(count))}{out})"
+    values = (next(arrays) if a.is_tensor else a.python_name for a in op.schema.arguments)
+    return f"K_{op.ident}({', '.join(values)}{out})"
+
+
+def _number_guards(op: Any) -> list[str]:
+    """Conditions on the arguments beside the tensors: what a ufunc needs at its default, numbers for a kernel."""
+    if op.ufunc is not None:
+        return [f"{name} == {literal(value)}" for name, value in op.fast_when.items()]
+    conditions = []
+    for argument in op.schema.arguments:
+        if argument.type in ("Scalar", "float"):
+            conditions.append(number(argument.python_name))
+        elif argument.type in ("Scalar?", "float?"):
+            conditions.append(f"({argument.python_name} is None or {number(argument.python_name)})")
+    return conditions
+
+
+def _dtype_guard(op: Any) -> str:
+    """The condition on the dtype of `a0` under which the kernel needs no promotion; "" where it takes all."""
+    kernel = op.ufunc if op.ufunc is not None else op.kernel
+    plain_ufunc = isinstance(kernel, np.ufunc)
+    if plain_ufunc and op.rule != "float" and op.takes == ALL_KINDS:
+        return ""
+    fits = ["a0.dtype is F32", "a0.dtype is F64"]
+    if plain_ufunc and op.rule != "float" and "i" in op.takes:
+        fits.append("a0.dtype is I64")
+    condition = f"({' or '.join(fits)})"
+    return condition if plain_ufunc else f"{condition} and type(a0) is ndarray"
+
+
+def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
+    """Fast paths of an elementwise op: tensors of one dtype, or (binary ops) a tensor and a Python number."""
+    tensors = [a for a in op.schema.arguments if a.is_tensor]
+    if any(a.type == "Tensor?" for a in tensors):
+        return
+    names = [a.python_name for a in tensors]
+    extra = [*_number_guards(op), *(["out is None"] if op.has_out else [])]
+    fits = _dtype_guard(op)
+    lines.add(f"if {' and '.join([plain(names[0]), *extra])}:")
+    lines.depth += 1
+    lines.add(f"a0 = {names[0]}._a")
+    if len(names) > 1:
+        lines.add(f"if {' and '.join(plain(n) for n in names[1:])}:")
+        lines.depth += 1
+        lines.add(*(f"a{i} = {n}._a" for i, n in enumerate(names[1:], 1)))
+    same = " and ".join([*(f"a{i}.dtype is a0.dtype" for i in range(1, len(names))), *([fits] if fits else [])])
+    if same:
+        lines.add(f"if {same}:")
+        lines.depth += 1
+    _case(lines, op, flags, recorded, _guarded(op, "r0 = " + _kernel_call(op)))
+    lines.depth -= 1 if same else 0
+    lines.depth -= 1 if len(names) > 1 else 0
+    if len(names) == 2 and op.takes_numbers:
+        _number_case(lines, op, flags, recorded, names[1], tensors[1].name)
+    lines.depth -= 1
+
+
+def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, name: str) -> None:
+    """A tensor and a Python number, which becomes a 0-dim array of the tensor's dtype."""
+    lines.add(f"elif {number(other)}{' and type(a0) is ndarray' if 'ndarray' in _dtype_guard(op) else ''}:")
+    lines.depth += 1
+    lines.add("if a0.dtype is F32:", f"    c = F32_NUMBERS[{other}]", "elif a0.dtype is F64:")
+    lines.add(f"    c = F64_NUMBERS[{other}]")
+    if op.rule != "float" and "i" in op.takes and isinstance(op.ufunc, np.ufunc):
+        lines.add(f"elif a0.dtype is I64 and type({other}) is int:", f"    c = INT64({other})")
+    lines.add("else:", f"    return {_slow(op)}")
+    form = copy.copy(op)
+    form.event = op.number_event
+    _case(lines, form, flags, recorded, _guarded(op, "r0 = " + _kernel_call(op, "c")), frozenset((name,)))
+    lines.depth -= 1
+
+
+# --- in place ---------------------------------------------------------------------------------------------------------
+
+
+def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
+    """Fast paths of an in-place op when no graph is built."""
+    tensors = [a for a in op.schema.arguments if a.is_tensor]
+    first = tensors[0].python_name
+    quiet = " and ".join(_quiet(t.python_name) for t in tensors if t.type == "Tensor")
+    if op.base is None:  # the kernel itself changes its first argument
+        lines.add(f"if {' and '.join(guards(op))} and (not GRAD() or ({quiet})):")
+        arguments = ", ".join(array_of(a) for a in op.schema.arguments)
+        _mutating_case(lines, op, flags, recorded, [f"K_{op.ident}({arguments})"])
+        return
+    base = op.base
+    kernel = base.ufunc if base.ufunc is not None else base.kernel
+    if base.rule in (None, "compare") or not takes_out(kernel) or any(a.type == "Tensor?" for a in tensors):
+        return
+    names = [t.python_name for t in tensors]
+    lines.add(f"if {' and '.join([plain(n) for n in names] + _in_place_guards(base))} and (not GRAD() or ({quiet})):")
+    lines.depth += 1
+    lines.add(*(f"a{i} = {n}._a" for i, n in enumerate(names)))
+    fits = _dtype_guard(base)
+    same = [f"a{i}.dtype is a0.dtype" for i in range(1, len(names))]
+    shape = [f"(a{i}.shape == a0.shape or FITS(a{i}, a0))" for i in range(1, len(names))]
+    lines.add(f"if {' and '.join([*same, *shape, *([fits] if fits else [])]) or 'True'}:")
+    _mutating_case(lines, op, flags, recorded, _write_call(base))
+    lines.depth -= 1
+    if len(names) == 2 and base.takes_numbers:
+        other = names[1]
+        tests = [plain(first), *_in_place_guards(base), number(other)]
+        lines.add(f"elif {' and '.join(tests)} and (not GRAD() or ({_quiet(first)})):")
+        lines.depth += 1
+        integer = f"INT64({other}) if a0.dtype is I64 and type({other}) is int else "
+        lines.add(
+            f"a0 = {first}._a",
+            f"c = F32_NUMBERS[{other}] if a0.dtype is F32 else F64_NUMBERS[{other}] if a0.dtype is F64 else "
+            f"{integer if base.rule != 'float' and 'i' in base.takes else ''}None",
+            "if c is not None:",
+        )
+        _mutating_case(lines, op, flags, recorded, _write_call(base, "c"), base.number_event != base.event)
+        lines.depth -= 1
+
+
+def _quiet(name: str) -> str:
+    """The condition that a tensor takes no part in a graph."""
+    return f"{name}._ag is None and ({name}._view is None or UNTRACKED({name}))"
+
+
+def _in_place_guards(base: Any) -> list[str]:
+    """As `_number_guards`, but where the kernel can write in place any number will do."""
+    if base.ufunc is not None and base.fast_when and takes_out(base.kernel):
+        return [number(name) for name in base.fast_when]
+    return _number_guards(base)
+
+
+def _write_call(base: Any, last: str = "") -> list[str]:
+    """Compute into `a0`: by the ufunc where its conditions hold, else by the kernel."""
+    call = _kernel_call(base, last, ", out=a0")
+    if base.ufunc is not None and base.fast_when and takes_out(base.kernel):
+        conditions = " and ".join(_number_guards(base))
+        form = copy.copy(base)
+        form.ufunc = None
+        slow_call = _kernel_call(form, last, ", out=a0")
+        fits = "" if last else "a0.dtype is F32 or a0.dtype is F64"
+        return [f"if {conditions}: {call}", f"elif {fits or 'True'}: {slow_call}", "else: raise TypeError"]
+    return [call]
+
+
+def _mutating_case(
+    lines: Lines, op: Any, flags: int, recorded: bool, compute: list[str], by_number: bool = False
+) -> None:
+    first = op.schema.arguments[0].python_name
+    lines.depth += 1
+    form = op
+    if by_number:
+        form = copy.copy(op)
+        form.event = op.number_event
+    if recorded:
+        open_event(lines, form, flags)
+    if recorded and op.calls is not None:
+        given = ", ".join(a.python_name for a in op.schema.arguments)
+        compute = _without_graph(f"V_{op.ident}({given})")
+    elif op.base is not None:
+        compute = ["try:", *("    " + line for line in compute), *_guarded(op, "")[2:]]
+    lines.add(*compute, f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()")
+    lines.add("v.version += 1", f"return {first}")
+    if recorded:
+        close_event(lines, form, flags)
+    lines.depth -= 1
+
+
+# --- the whole function -----------------------------------------------------------------------------------------------
+
+
+def _unpack_varargs(lines: Lines, op: Any) -> None:
+    """`x.view(2, 3)` and `x.view((2, 3))` are the same."""
+    if op.varargs:
+        name = op.arguments[op.varargs].python_name
+        lines.add(f"if {name} is MISSING:")
+        lines.add(f"    {name} = {name}_[0] if len({name}_) == 1 and type({name}_[0]) is not int else {name}_")
+
+
+def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
+    """The fast path of every other kind of op: arguments of the right types."""
+    lines.add(f"if {' and '.join(guards(op)) or 'True'}:")
+    lines.depth += 1
+    if op.kind in ("composite", "value"):
+        if recorded:
+            open_event(lines, op, flags)
+        name = {"composite": lambda a: a.python_name, "value": array_of}[op.kind]
+        lines.add(f"return K_{op.ident}({', '.join(name(a) for a in op.schema.arguments)})")
+        if recorded:
+            close_event(lines, op, flags)
+    else:
+        _case(lines, op, flags, recorded, [])
+    lines.depth -= 1
+
+
+def forward_source(op: Any, recorded: bool, flags: int = 0) -> str:
+    """The text of the public function of an op, or of its recorded twin."""
+    lines = Lines()
+    given = ", ".join(n for n in (signature(op, defaults=False), *op.aliases) if n)
+    lines.add(f"def {op.python_name}({given if recorded else signature(op)}):")
+    lines.depth += 1
+    if op.differentiable:
+        lines.add("global SEQ")
+    if not recorded:
+        _unpack_varargs(lines, op)
+        lines.add(f"if HOOK: return {_aside('R', op)}({given})")
+        lines.add(*(f"{name} = {literal(value)}" for name, value in (op.fixed or {}).items()))
+    elif op.takes_tensors:
+        lines.add("if MODES:", f"    return {_slow(op)}")
+    if op.kind == "mutate":
+        _mutating(lines, op, flags, recorded)
+    elif op.rule is not None:
+        _elementwise(lines, op, flags, recorded)
+    else:
+        _general(lines, op, flags, recorded)
+    lines.add(f"return {_slow(op)}")
+    return lines.text()
