@@ -152,7 +152,8 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
 
 
 def saved_items(op: Any) -> list[tuple[str, str]]:
-    """What the formulas need, in saving order, as (kind, name): kinds are input, sizes, dtype, geometry, value, result, list."""
+    """What the formulas need, in saving order, as (kind, name); kinds: input, sizes, dtype, strides, geometry, value,
+    result, list."""
     items: dict[tuple[str, str], None] = {}
     arguments = {a.name: a for a in op.schema.arguments}
     for parameters in op.formula_parameters.values():
@@ -165,6 +166,8 @@ def saved_items(op: Any) -> list[tuple[str, str]]:
                 items["sizes", p[:-6]] = None
             elif p.endswith("_dtype") and p[:-6] in arguments:
                 items["dtype", p[:-6]] = None
+            elif p.endswith("_strides") and p[:-8] in arguments:
+                items["strides", p[:-8]] = None
             elif p.endswith("_geometry") and p[:-9] in arguments:
                 items["geometry", p[:-9]] = None
             elif p not in arguments:
@@ -208,6 +211,8 @@ def _saved_tuple(op: Any, numbers_possible: bool) -> str:
             parts.append(f"SIZES({py})" if op.arguments[name].is_tensor_list or op.takes_numbers else f"{py}._a.shape")
         elif kind == "dtype":
             parts.append(f"{py}.dtype")
+        elif kind == "strides":
+            parts.append(f"{py}._a.strides")
         elif kind == "geometry":
             parts.append(f"GEOMETRY({py})")
         elif kind == "result":
@@ -373,7 +378,7 @@ def backward_source(op: Any) -> str:
             lines.add(f"{local} = [UNPACK(node, x, y) for x, y in zip(s[{position}], s[{position + 1}])]")
             position += 2
         else:
-            local += {"sizes": "_sizes", "dtype": "_dtype", "geometry": "_geometry"}.get(kind, "")
+            local += f"_{kind}" if kind in ("sizes", "dtype", "strides", "geometry") else ""
             lines.add(f"{local} = s[{position}]")
             position += 1
     results = []
