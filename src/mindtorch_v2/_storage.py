@@ -38,7 +38,8 @@ class CountedStorage(Storage):
 class View:
     """How a tensor is a differentiable view: its base tensor and the storage version its grad_fn is good for.
 
-    `replay` remakes the view from the base where strides alone cannot (another dtype on the same bytes).
+    `replay` remakes the view from the base where strides alone cannot (another dtype on the same bytes). Subclasses
+    stand for views that must not be changed in place while a graph is built; views of them are of their class too.
     """
 
     __slots__ = ("base", "version", "replay")
@@ -47,3 +48,15 @@ class View:
         self.base = base
         self.version = version
         self.replay = replay
+
+
+class OneOfMany(View):
+    """A view that came with others from one op (split, unbind)."""
+
+    __slots__ = ()
+
+
+class Unwatched(View):
+    """A view made in no_grad mode."""
+
+    __slots__ = ()

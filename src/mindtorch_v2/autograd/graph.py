@@ -16,11 +16,11 @@ import numpy as np
 from .. import _tap
 from .._errors import shape_text
 from .._meta import MetaArray, meta
-from .._storage import View
+from .._storage import OneOfMany, Unwatched, View
 from .._tensor import Tensor, alias, element_strides, storage_of
 from . import anomaly, grad_mode
 from .engine import door
-from .node import AccumulateGrad, Node, Output, Packed
+from .node import AccumulateGrad, Node, Output, Packed, output_number, target
 
 shared = alias
 
@@ -40,10 +40,12 @@ def live(t: Tensor) -> Any:
     storage = t._v
     if base._ag is None or storage is None or storage.version == view.version:
         return t._ag
-    if type(base._ag) is not AccumulateGrad:
+    if type(view) is OneOfMany:
+        raise _forbidden(t, "its base or another view of its base has been")
+    if type(base._ag) is not AccumulateGrad and type(view) is View:
         token = grad_mode.set_enabled(True)
         try:
-            remade = view.replay(base) if view.replay is not None else door.restride(base, t)
+            remade = view.replay(base) if view.replay is not None else door.as_strided(base, *Geometry(t))
         finally:
             grad_mode.reset_enabled(token)
         t._ag = remade._ag
@@ -51,65 +53,127 @@ def live(t: Tensor) -> Any:
     return t._ag
 
 
-def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | None) -> None:
+def untracked(t: Tensor) -> bool:
+    """Whether a view without a place in the graph may be changed in place without more ado."""
+    view = t._view
+    assert view is not None
+    return view.base._ag is None and 0 not in t._a.strides
+
+
+def make_view(
+    t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | None, kind: type[View] = View
+) -> None:
     """Say that `t` is a differentiable view of `source`."""
     before = source._view
-    storage = storage_of(source)
-    if before is not None and before.replay is not None and replay is None:
-        replay = _composed(before.replay, t)
-    t._view = View(source if before is None else before.base, storage.version, replay)
+    version = storage_of(source).version
+    if before is None:
+        t._view = kind(source, version, replay)
+        return
+    if replay is None and before.replay is not None:
+        replay = composed(before.replay, t)
+    t._view = (kind if type(before) is View else type(before))(before.base, version, replay)
 
 
-def _composed(outer: Callable[[Tensor], Tensor], t: Tensor) -> Callable[[Tensor], Tensor]:
-    shape, strides = t._a.shape, element_strides(t._a)
-    offset = t.storage_offset()
-    return lambda base: door.as_strided(outer(base), shape, strides, offset)
+def unwatched(t: Tensor, source: Tensor) -> None:
+    """Say that `t` is a view of `source` made in no_grad mode."""
+    make_view(t, source, None, Unwatched)
+
+
+def composed(outer: Callable[[Tensor], Tensor], t: Tensor) -> Callable[[Tensor], Tensor]:
+    """How a view is remade from the base when it is a strided view of one that `outer` remakes."""
+    geometry = Geometry(t)
+    return lambda base: door.as_strided(outer(base), *geometry)
+
+
+def replaying(function: Callable[..., Tensor]) -> Callable[..., Any]:
+    """The `replay` of a view op whose results strides alone cannot remake: call it again on the base."""
+
+    def prepare(outer: View | None, first: Tensor, *rest: Any) -> Callable[[Tensor], Tensor]:
+        if outer is None:
+            return lambda base: function(base, *rest)
+        before, geometry = outer.replay, Geometry(first)
+        if before is not None:
+            return lambda base: function(before(base), *rest)
+        return lambda base: function(door.as_strided(base, *geometry), *rest)
+
+    return prepare
 
 
 def check_in_place(t: Tensor) -> None:
-    """Refuse what would break a leaf."""
+    """Refuse what would break a leaf, and changes of views whose part in the graph would be unclear."""
+    view = t._view
+    if view is not None:
+        if type(view) is not View:
+            raise _forbidden(t, "is being")
+        if type(view.base._ag) is AccumulateGrad:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if type(t._ag) is AccumulateGrad:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if t._view is not None and type(t._view.base._ag) is AccumulateGrad:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-class Geometry:
+def _forbidden(t: Tensor, what: str) -> RuntimeError:
+    node = target(t._ag)
+    if node is None:
+        start = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled. "
+    else:
+        name = node.name().rstrip("0123456789").removesuffix("Backward")
+        start = f"Output {output_number(t._ag)} of {name} is a view and {what} modified inplace. "
+    if type(t._view) is OneOfMany:
+        return RuntimeError(
+            start + "This view is the output of a function that returns multiple views. Such functions do not allow the "
+            "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        )
+    return RuntimeError(
+        start + "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+        "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
+        "tracked) or both outside (if you want the inplace to be tracked)."
+    )
+
+
+class Geometry(tuple[Any, ...]):
     """Shape, element strides and offset of a tensor within its storage."""
 
-    __slots__ = ("shape", "strides", "offset")
+    __slots__ = ()
 
-    def __init__(self, t: Tensor) -> None:
-        self.shape: tuple[int, ...] = t._a.shape
-        self.strides = element_strides(t._a)
-        self.offset = t.storage_offset()
+    def __new__(cls, t: Tensor) -> Geometry:
+        return tuple.__new__(cls, (t._a.shape, element_strides(t._a), t.storage_offset()))
 
 
 class CopySlices(Node):
-    """The node of a base of which a part was changed in place by another node."""
+    """The node of a base of which a part was changed in place by another node.
 
-    __slots__ = ("inner", "base", "part")
+    Backward is done on a copy of the gradient laid out as the base is, so that the part can be found by its strides.
+    """
+
+    __slots__ = ("inner", "base", "part", "replay")
 
     def __init__(self, base: Tensor, part: Tensor, inner: Node) -> None:
-        takes_self = _takes_self(inner)
-        self.inner, self.base, self.part = inner, Geometry(base), Geometry(part)
-        self.edges = (base._ag, *inner.edges[1 if takes_self else 0 :])
+        view = part._view
+        assert view is not None
+        self.inner, self.base, self.part, self.replay = inner, Geometry(base), Geometry(part), view.replay
+        self.edges = (base._ag, *inner.edges[1 if _takes_self(inner) else 0 :])
         self.saved = ()
         self.seq = _tap.NAMESPACE["SEQ"]
         _tap.NAMESPACE["SEQ"] += 1
         self.shape, self.dtype, self.hooks = base._a.shape, base._a.dtype, None
 
     def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        gradient = grads[0]
-        part = door.read_part(gradient, self.base, self.part)
-        results = self.inner.run((part,))
-        takes_self = _takes_self(self.inner)
-        mine = results[0] if takes_self else None
-        rest = results[1:] if takes_self else results
-        base = None
-        if self.edges[0] is not None:
-            base = door.write_part(gradient, mine, self.base, self.part)
-        return (base, *rest)
+        shape, strides, offset = self.base
+        whole = door.copy_strided(grads[0], shape, strides)
+        if self.replay is not None:
+            part = self.replay(whole)
+        else:
+            part = door.as_strided(whole, *self.part[:2], self.part[2] - offset)
+        results = self.inner.run((door.clone(part),))
+        if not _takes_self(self.inner):
+            results = (None, *results)
+        if self.edges[0] is None:
+            return (None, *results[1:])
+        if results[0] is None:
+            door.zero_(part)
+        else:
+            door.copy_(part, results[0])
+        return (whole, *results[1:])
 
     def release(self) -> None:
         self.saved = None
@@ -133,8 +197,6 @@ def rebase(t: Tensor, node: Node | None) -> None:
         return
     base = view.base
     base._ag = CopySlices(base, t, node)
-    if base._view is not None:
-        raise RuntimeError("the base of a view is a view itself")
     view.version = -1
     live(t)
 
@@ -166,6 +228,12 @@ def _stack() -> list[Any]:
     return stack
 
 
+def active_hooks() -> Any:
+    """The pack and unpack hooks of this thread, or None."""
+    stack = _stack()
+    return stack[-1] if stack else None
+
+
 def update_saving() -> None:
     """Tell generated code whether new nodes must be looked at."""
     _tap.NAMESPACE["SAVING"] = _node_made if _active or anomaly.is_enabled() else None
@@ -174,9 +242,9 @@ def update_saving() -> None:
 def _node_made(node: Any) -> None:
     if anomaly.is_enabled():
         anomaly.remember(node)
-    stack = _stack()
-    if stack and stack[-1] is not None:
-        pack_saved(node, *stack[-1])
+    hooks = active_hooks()
+    if hooks is not None:
+        pack_saved(node, *hooks)
 
 
 def pack_saved(node: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
