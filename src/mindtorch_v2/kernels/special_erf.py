@@ -1,0 +1,156 @@
+"""Owns the error function and its kin: erf, erfc, erfcx, their inverses, and the standard normal distribution.
+
+Everything rests on three tables: erf near zero, erfcx on the right, and the inverse in w = -log(1 - x²).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .blockwise import Block, elementwise, fill, horner, ratio, with_single
+from .special_tables import ERF, ERF_SINGLE, ERFCX, ERFINV_0, ERFINV_5, ERFINV_15, ERFINV_FAR
+
+_SQRT2 = math.sqrt(2.0)
+_SQRT_PI = math.sqrt(math.pi)
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+# From here on erf rounds to 1, and so does its table there (an approximation could as well fall one bit short).
+_ERF_TOP = 6.0
+_ERF_TOP_SINGLE = 4.5
+_EXP_TOP = 40.0  # exp(±x²) is 0 or inf long before
+_ERFCX_TOP = 1e20  # erfcx is 1 / (x sqrt(π)) long before, and its table overflows a little later
+
+
+def _erf(x: Block, out: Block) -> None:
+    """erf(x)."""
+    x = np.clip(x, -_ERF_TOP, _ERF_TOP)
+    square = x * x
+    horner(square, ERF[0], out)
+    out *= x
+    out /= horner(square, ERF[1])
+    np.clip(out, -1.0, 1.0, out)
+
+
+def _erf_single(x: Block, out: Block) -> None:
+    # y / sqrt(1 + y²) needs one polynomial only, and never exceeds 1: sqrt(y² + 1) >= y holds in floats too.
+    x = np.clip(x, -_ERF_TOP_SINGLE, _ERF_TOP_SINGLE)
+    square = x * x
+    horner(square, ERF_SINGLE, out)
+    out *= x
+    np.multiply(out, out, square)
+    square += 1.0
+    out /= np.sqrt(square, square)
+
+
+erf = with_single(_erf, _erf_single)
+
+
+@elementwise
+def erfc(x: Block, out: Block) -> None:
+    """1 - erf(x), without cancellation on the right."""
+    tail = _right_tail(np.abs(x), 1.0)
+    sign = np.copysign(1.0, x)
+    np.multiply(tail, sign, out)
+    out += 1.0 - sign
+
+
+@elementwise
+def erfcx(x: Block, out: Block) -> None:
+    """exp(x²) erfc(x)."""
+    out[...] = _scaled_erfc(np.abs(x))
+    fill(out, x < 0, lambda left, right: 2.0 * _exp_square(left, 1.0) - right, x, out)
+
+
+@elementwise
+def erfinv(x: Block, out: Block) -> None:
+    """The inverse of erf: infinite at ±1, nan beyond."""
+    np.multiply(_inverse_factor((1.0 - x) * (1.0 + x)), x, out)
+
+
+@elementwise
+def ndtr(x: Block, out: Block) -> None:
+    """The standard normal distribution function, exact in relative terms on the left."""
+    tail = _right_tail(np.abs(x), 0.5)
+    tail *= 0.5
+    sign = np.copysign(1.0, x)
+    np.multiply(tail, -sign, out)
+    out += (sign + 1.0) * 0.5
+
+
+@elementwise
+def ndtri(p: Block, out: Block) -> None:
+    """The inverse of ndtr: ±inf at 0 and 1, nan outside."""
+    np.multiply(_inverse_factor(4.0 * p * (1.0 - p)), 2.0 * p - 1.0, out)
+    out *= _SQRT2
+
+
+@elementwise
+def log_ndtr(x: Block, out: Block) -> None:
+    """log(ndtr(x)), finite far on the left."""
+    out[...] = x
+    fill(out, x < -1, lambda x: np.log(0.5 * _scaled_erfc(x / -_SQRT2)) - 0.5 * x * x, x)
+    fill(out, x >= -1, _log_ndtr_right, x)
+
+
+@elementwise
+def normal_pdf(x: Block, out: Block) -> None:
+    """The density of the standard normal distribution."""
+    np.multiply(_exp_square(x, -0.5), 1.0 / math.sqrt(2.0 * math.pi), out)
+
+
+@elementwise
+def normal_logpdf(x: Block, out: Block) -> None:
+    """log(normal_pdf(x))."""
+    np.multiply(x, x, out)
+    out *= -0.5
+    out -= _LOG_SQRT_2PI
+
+
+def _right_tail(x: Block, half: float) -> Block:
+    """erfc(sqrt(half) x) for x >= 0; half is 1 or ½."""
+    tail = _exp_square(x, -half)
+    tail *= _scaled_erfc(x * math.sqrt(half))
+    return tail
+
+
+def _log_ndtr_right(x: Block) -> Block:
+    tail = _right_tail(np.abs(x), 0.5)
+    tail *= 0.5
+    fill(tail, x < 0, lambda tail: 1.0 - tail, tail)
+    return np.log1p(np.negative(tail, tail), tail)
+
+
+def _scaled_erfc(x: Block) -> Block:
+    """erfcx(x) for x >= 0."""
+    value = ratio(x, ERFCX)
+    fill(value, x > _ERFCX_TOP, lambda x: 1.0 / (_SQRT_PI * x), x)
+    return value
+
+
+def _exp_square(x: Block, scale: float) -> Block:
+    """exp(scale x²) for scale ±1 or ±½.
+
+    Rounding x² would cost up to 700 units in the last place; the square of x in float32 is exact, and exp of the small
+    rest is a short series.
+    """
+    x = np.clip(x, -_EXP_TOP, _EXP_TOP)
+    high = x.astype(np.float32).astype(np.float64)
+    rest = (x - high) * (x + high) * scale
+    high *= high
+    high *= scale
+    value = np.exp(high, high)
+    value *= horner(rest, (1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0))
+    return value
+
+
+def _inverse_factor(product: Block) -> Block:
+    """erfinv(x) / x, given (1 - x)(1 + x)."""
+    w = -np.log(product)
+    factor = w.copy()  # inf at ±1, nan beyond
+    fill(factor, w < 5.0, lambda w: ratio(w, ERFINV_0), w)
+    fill(factor, (w >= 5.0) & (w < 15.0), lambda w: ratio(w - 5.0, ERFINV_5), w)
+    fill(factor, (w >= 15.0) & (w < 37.0), lambda w: ratio(w - 15.0, ERFINV_15), w)
+    fill(factor, (w >= 37.0) & (w < math.inf), lambda w: ratio(np.sqrt(w) - 6.0, ERFINV_FAR), w)
+    return factor
