@@ -63,7 +63,8 @@ class InputRecord(NamedTuple):
 
 EVENTS: list[EventKind] = []
 _event_ids: dict[tuple[str, int, bool], int] = {}
-_lock = threading.Lock()
+# Re-entrant: a traced Python function may be given its event while another event is being made.
+_lock = threading.RLock()
 
 
 def register_event(

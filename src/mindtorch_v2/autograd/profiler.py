@@ -1,0 +1,32 @@
+"""`autograd.profiler`: the profiler under its older names."""
+
+from ..profiler.annotate import _RecordFunctionFast, record_function
+from ..profiler.config import kineto_available
+from ..profiler.emit import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
+from ..profiler.events import FunctionEvent, MemRecordsAcc
+from ..profiler.lists import EventList
+from ..profiler.run import _ProfilerStats, is_profiling, profile
+from ..profiler.steps import KinetoStepTracker
+
+__all__ = [
+    "EnforceUnique",
+    "EventList",
+    "FunctionEvent",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
+    "_ProfilerStats",
+    "_RecordFunctionFast",
+    "emit_itt",
+    "emit_nvtx",
+    "kineto_available",
+    "load_nvprof",
+    "parse_nvprof_trace",
+    "profile",
+    "record_function",
+]
+
+
+def __getattr__(name: str) -> bool:
+    if name == "_is_profiler_enabled":
+        return is_profiling()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

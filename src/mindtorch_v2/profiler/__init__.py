@@ -1,0 +1,32 @@
+"""`mindtorch_v2.profiler`: records what a program does and how long it takes, with torch.profiler's interface."""
+
+from . import itt
+from .annotate import record_function
+from .config import (
+    DeviceType,
+    ProfilerAction,
+    ProfilerActivity,
+    RecordScope,
+    _ExperimentalConfig,
+    kineto_available,
+    supported_activities,
+)
+from .profiler import _KinetoProfile, profile, schedule, tensorboard_trace_handler
+from .steps import KinetoStepTracker
+
+__all__ = [
+    "DeviceType",
+    "KinetoStepTracker",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "RecordScope",
+    "_ExperimentalConfig",
+    "_KinetoProfile",
+    "itt",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

@@ -1,0 +1,281 @@
+"""Events summed up by key: the rows of `key_averages()`, from columns or from objects. It does not print."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import tree
+from .config import DeviceType
+from .events import FormattedTimesMixin, FunctionEvent, View, plain_shapes
+from .metrics import Metrics
+
+Ints = NDArray[np.int64]
+
+_SUMMED = (
+    "cpu_time_total",
+    "device_time_total",
+    "self_cpu_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "self_cpu_memory_usage",
+    "self_device_memory_usage",
+    "count",
+)
+_COPIED = (
+    "key",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+)
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """Events of one key summed up. `row["count"]` reads the same as `row.count`."""
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.count = 0
+        self.node_id = 0
+        self.is_async = False
+        self.is_remote = False
+        self.use_device: str | None = None
+        self.cpu_time_total: float = 0
+        self.device_time_total: float = 0
+        self.self_cpu_time_total: float = 0
+        self.self_device_time_total: float = 0
+        self.input_shapes: Any = None
+        self.overload_name: str | None = None
+        self.stack: Any = None
+        self.scope: int | None = None
+        self.cpu_memory_usage = 0
+        self.device_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.self_device_memory_usage = 0
+        self.cpu_children: list[FunctionEvent] | None = None
+        self.cpu_parent: FunctionEvent | None = None
+        self.device_type = DeviceType.CPU
+        self.is_legacy = False
+        self.flops: int | None = 0
+        self.all_flops: int | None = 0
+
+    is_user_annotation: bool | None
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        """Add an event or another sum with the same key."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError(f"Expected a FunctionEvent or FunctionEventAvg, got {type(other).__name__}")
+        if self.key is None:
+            for name in _COPIED:
+                setattr(self, name, getattr(other, name))
+        if other.key != self.key:
+            raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
+        for name in _SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.flops = _sum_flops(self.flops, other.flops)
+        self.all_flops = _sum_flops(self.all_flops, other.all_flops)
+        return self
+
+    def __iadd__(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        return self.add(other)
+
+    def note(self, **values: Any) -> None:
+        """Set what printing leaves on a row."""
+        self.__dict__.update(values)
+
+    def __repr__(self) -> str:
+        device = self.use_device or "cuda"
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
+        )
+
+
+def _sum_flops(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What beside the name tells rows apart."""
+
+    shapes: bool = False
+    stack_n: int = 0
+    overloads: bool = False
+    python: bool = False
+
+
+def average_events(events: Iterable[Any], grouping: Grouping) -> list[FunctionEventAvg]:
+    """Rows from event objects, in the order in which their keys first appear."""
+    rows: dict[Hashable, FunctionEventAvg] = {}
+    for event in events:
+        if event.is_python_function and not grouping.python:
+            continue
+        key = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
+        key.append(event.overload_name if grouping.overloads else "")
+        key.append(str(event.input_shapes) if grouping.shapes else "")
+        key += event.stack[: grouping.stack_n] if grouping.stack_n > 0 else ()
+        rows.setdefault(tuple(key), FunctionEventAvg()).add(event)
+    return [_finished(row, grouping) for row in rows.values()]
+
+
+def _finished(row: FunctionEventAvg, grouping: Grouping) -> FunctionEventAvg:
+    row.stack = row.stack[: grouping.stack_n]
+    if not grouping.shapes:
+        row.input_shapes = ""
+    if not grouping.overloads:
+        row.overload_name = ""
+    return row
+
+
+def average_views(views: list[View], grouping: Grouping) -> list[FunctionEventAvg]:
+    """Rows from columns; those of several captures are added up."""
+    rows: dict[Hashable, FunctionEventAvg] = {}
+    for view in views:
+        for key, row in _average_view(view, grouping):
+            known = rows.setdefault(key, row)
+            if known is not row:
+                known.add(row)
+    return list(rows.values())
+
+
+def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, FunctionEventAvg]]:
+    metrics = view.metrics
+    parent, self_ns, self_memory = metrics.parent, metrics.self_ns, metrics.self_memory
+    shown = np.ones(len(metrics), bool) if grouping.python else ~metrics.is_python
+    if not shown.all():
+        # Times and bytes of hidden Python functions belong to the shown event around them.
+        parent = tree.splice(parent, ~shown)
+        self_ns = _without_children(metrics.total_ns, parent, shown)
+        self_memory = _without_children(metrics.memory, parent, shown)
+    places = np.flatnonzero(shown)
+    group, keys, first = _groups(metrics, places, grouping)
+
+    def sums(values: Ints) -> list[int]:
+        total = np.bincount(group, weights=values[places], minlength=len(keys))
+        return [int(value) for value in total.tolist()]
+
+    summed = {
+        "count": np.bincount(group, minlength=len(keys)).tolist(),
+        "cpu_time_total": [ns / 1000 for ns in sums(metrics.total_ns)],
+        "self_cpu_time_total": [ns / 1000 for ns in sums(self_ns)],
+        "cpu_memory_usage": sums(metrics.memory),
+        "self_cpu_memory_usage": sums(self_memory),
+        "flops": sums(metrics.flops),
+        "all_flops": sums(metrics.all_flops),
+    }
+    for number, (key, place) in enumerate(zip(keys, first)):
+        row = _first_row(view, place, int(parent[place]), grouping)
+        row.__dict__.update((name, values[number]) for name, values in summed.items())
+        yield key, row
+
+
+def _first_row(view: View, place: int, parent: int, grouping: Grouping) -> FunctionEventAvg:
+    """A row with what it takes over from the first event of its key."""
+    event = view.event(place)
+    row = FunctionEventAvg()
+    row.key = event.name
+    row.node_id = event.node_id
+    row.is_legacy = event.is_legacy
+    row.scope = event.scope
+    row.cpu_parent = view.event(parent) if parent >= 0 else None
+    row.cpu_children = event.cpu_children
+    row.overload_name = event.overload_name if grouping.overloads else ""
+    row.input_shapes = event.input_shapes if grouping.shapes else ""
+    row.stack = event.stack[: grouping.stack_n] if grouping.stack_n > 0 else []
+    row.is_user_annotation = event.is_user_annotation
+    return row
+
+
+def _without_children(total: Ints, parent: Ints, shown: NDArray[np.bool_]) -> Ints:
+    inner = (parent >= 0) & shown
+    taken = np.bincount(parent[inner], weights=total[inner], minlength=len(total))
+    return total - taken.astype(np.int64)
+
+
+def _groups(metrics: Metrics, places: Ints, grouping: Grouping) -> tuple[Ints, list[Hashable], list[int]]:
+    """For each event the number of its row; the key of each row and the first event in it, in order of appearance."""
+    codes = metrics.kind[places].astype(np.int64)
+    if grouping.shapes:
+        codes = _pairs(codes, metrics.inputs[places])
+    if grouping.stack_n > 0:
+        codes = _pairs(codes, _stack_codes(metrics)[places])
+    codes, first_of_code = _dense(codes)
+    numbers: dict[Hashable, int] = {}
+    first: list[int] = []
+    table = np.empty(len(first_of_code), np.int64)
+    for code in np.argsort(first_of_code, kind="stable").tolist():
+        place = int(places[first_of_code[code]])
+        table[code] = numbers.setdefault(_key(metrics, place, grouping), len(numbers))
+        if table[code] == len(first):
+            first.append(place)
+    return table[codes], list(numbers), first
+
+
+def _key(metrics: Metrics, place: int, grouping: Grouping) -> Hashable:
+    number = int(metrics.kind[place])
+    kind = metrics.kind_of(number)
+    shapes = ""
+    stack: tuple[str, ...] = ()
+    if grouping.shapes:
+        shapes = str(plain_shapes(metrics.input_record(number, int(metrics.inputs[place])).shapes))
+    if grouping.stack_n > 0:
+        stack = tuple(metrics.stack_of(place)[: grouping.stack_n])
+    return kind.label, kind.category, kind.overload if grouping.overloads else "", shapes, stack
+
+
+def _stack_codes(metrics: Metrics) -> Ints:
+    """A number per stack. Python functions have none recorded; theirs follow from the function around them."""
+    codes = metrics.stack.astype(np.int64)
+    if not metrics.is_python.any():
+        return codes
+    mixed: Ints = np.where(metrics.is_python, codes.max() + 2 + metrics.python_parents, codes)
+    return mixed
+
+
+def _pairs(codes: Ints, others: NDArray[Any]) -> Ints:
+    """One number for each pair of numbers."""
+    codes, _ = _dense(codes)
+    width = int(others.max()) + 1 if len(others) else 1
+    return codes * width + others
+
+
+def _dense(codes: Ints) -> tuple[Ints, Ints]:
+    """Codes renumbered without gaps, and where each first occurs."""
+    count = len(codes)
+    bound = int(codes.max()) + 1 if count else 0
+    if bound <= 4 * count + 65536:
+        seen = np.zeros(bound, bool)
+        seen[codes] = True
+        dense = (np.cumsum(seen) - 1)[codes]
+        size = int(seen.sum())
+    else:
+        values, dense = np.unique(codes, return_inverse=True)
+        size = len(values)
+    first = np.empty(size, np.int64)
+    first[dense[::-1]] = np.arange(count - 1, -1, -1)
+    return dense, first

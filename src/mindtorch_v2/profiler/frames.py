@@ -1,0 +1,281 @@
+"""Python code as the profiler sees it: readable stack entries, and the tracer that times Python functions.
+
+It owns which code belongs to the framework itself and is left out. It does not know events or columns.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import CodeType, FrameType
+from typing import Any
+
+from .. import _tap
+from .recorder import RECORDER, StackTable, ThreadLane, python_event
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# What becomes of a frame. SHOWN frames are events; SKIPPED ones are not, but what they call may be;
+# MUTED ones (op bodies) hide whatever they call, as a C++ kernel would.
+SKIPPED, MUTED = 0, -1
+
+_MUTED_PARTS = ("ops", "kernels", "devices", "_random")
+_MUTED_FILES = frozenset(
+    "_tap.py _op.py _bind.py _codegen.py _tensor.py _tensor_str.py _storage.py _size.py _dtype.py _meta.py _schema.py "
+    "profiler/annotate.py profiler/capture.py profiler/frames.py profiler/recorder.py".split()
+)
+_SKIPPED_PARTS = ("profiler",)
+_SKIPPED_FILES = frozenset(
+    "autograd/engine.py autograd/node.py autograd/backward.py autograd/graph.py autograd/methods.py "
+    "autograd/grad_mode.py".split()
+)
+_SKIPPED_NAMES = frozenset(("__call__", "_call_impl", "_wrapped_call_impl"))
+
+
+def visibility(code: CodeType) -> int:
+    """1 for code of the user and of the public layers, SKIPPED or MUTED for the machinery below them."""
+    filename = code.co_filename
+    if filename.startswith("<mindtorch_v2"):
+        return MUTED
+    if not filename.startswith(PACKAGE + os.sep):
+        return 1
+    inner = filename[len(PACKAGE) + 1 :].replace(os.sep, "/")
+    first = inner.partition("/")[0]
+    if first in _MUTED_PARTS or inner in _MUTED_FILES:
+        return MUTED
+    if first in _SKIPPED_PARTS or inner in _SKIPPED_FILES:
+        return SKIPPED
+    is_module_call = inner == "nn/modules/module.py" and code.co_name in _SKIPPED_NAMES
+    return SKIPPED if is_module_call else 1
+
+
+def short_path(filename: str) -> str:
+    """A file's path below the longest entry of sys.path that holds it."""
+    best = ""
+    for entry in sys.path:
+        prefix = os.path.abspath(entry or os.getcwd()).rstrip(os.sep) + os.sep
+        if filename.startswith(prefix) and len(prefix) > len(best):
+            best = prefix
+    return filename[len(best) :]
+
+
+def line_of(code: CodeType, lasti: int) -> int:
+    """The source line an instruction belongs to."""
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+class StackReader:
+    """Turns interned stacks into lists of `file.py(12): name`, innermost first. Equal stacks share one list."""
+
+    def __init__(self, table: StackTable) -> None:
+        self._table = table
+        self._stacks: dict[int, list[str]] = {}
+        self._entries: dict[tuple[CodeType, int], str] = {}
+        self._paths: dict[str, str] = {}
+
+    def read(self, stack: int) -> list[str]:
+        found = self._stacks.get(stack)
+        if found is None:
+            found = self._stacks[stack] = self._resolve(self._table.keys[stack]) if stack else []
+        return found
+
+    def _resolve(self, key: Sequence[Any]) -> list[str]:
+        chain, frames = key[0], key[1:]
+        depth = len(frames) // 2
+        modules = self._modules(chain)
+        entries: list[str] = []
+        for position in range(depth):
+            entry = self._entry(frames[2 * position], frames[2 * position + 1])
+            if entry:
+                entries.append(entry)
+            # Module calls whose caller is the next frame stand between the two.
+            while modules and modules[-1][0] == depth - position - 1:
+                entries.append(modules.pop()[1])
+        return entries
+
+    def _modules(self, chain: int) -> list[tuple[int, str]]:
+        """The module calls of a chain, outermost first, with the number of frames below each."""
+        found: list[tuple[int, str]] = []
+        while chain:
+            frame = self._table.chains[chain]
+            found.append((frame.depth, frame.name))
+            chain = frame.outer
+        return found[::-1]
+
+    def _entry(self, code: CodeType, lasti: int) -> str:
+        found = self._entries.get((code, lasti))
+        if found is None:
+            found = ""
+            if visibility(code) > 0:
+                path = self._paths.get(code.co_filename)
+                if path is None:
+                    path = self._paths[code.co_filename] = short_path(code.co_filename)
+                found = f"{path}({line_of(code, lasti)}): {code.co_name}"
+            self._entries[code, lasti] = found
+        return found
+
+
+Callback = Callable[[FrameType, str, Any], None]
+
+
+class Tracer:
+    """Times Python functions with `sys.setprofile` while somebody holds it, on the threads that are recorded."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._all_threads = 0
+        self._lock = threading.Lock()
+        self._codes: dict[CodeType, int] = {}
+        self._builtins: dict[tuple[Any, str], int] = {}
+        self._previous: dict[int, Any] = {}
+
+    @property
+    def running(self) -> bool:
+        return self._holders > 0
+
+    def hold(self, all_threads: bool) -> None:
+        with self._lock:
+            self._holders += 1
+            self._all_threads += all_threads
+            if all_threads:
+                threading.setprofile(self._first_event)
+        self._begin()
+
+    def release(self, all_threads: bool) -> None:
+        with self._lock:
+            self._holders -= 1
+            self._all_threads -= all_threads
+            if all_threads and not self._all_threads:
+                threading.setprofile(None)
+        if not self.running:
+            # Other threads take their callback off themselves, at the next event it sees.
+            self._end()
+
+    def _begin(self) -> None:
+        lane = RECORDER.own_lane()
+        current = sys.getprofile()
+        if getattr(current, "lane", None) is lane:
+            return
+        self._previous[lane.ident] = current
+        now = _tap.clock()
+        frames: list[int] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            shown = visibility(frame.f_code) > 0
+            frames[:0] = (now, self._python_id(frame.f_code, frame.f_lineno) if shown else SKIPPED)
+            frame = frame.f_back
+        # `sys.setprofile` itself returns under the new callback.
+        lane.frames = [*frames, now, SKIPPED, now, SKIPPED]
+        sys.setprofile(self._callback(lane))
+
+    def _end(self) -> None:
+        lane = RECORDER.own_lane()
+        if getattr(sys.getprofile(), "lane", None) is lane:
+            sys.setprofile(self._previous.pop(lane.ident, None))
+            lane.frames = []
+
+    def _first_event(self, frame: FrameType, event: str, arg: Any) -> None:
+        """What new threads start with: replaces itself with the callback of the thread's lane."""
+        lane = RECORDER.own_lane()
+        lane.frames = []
+        callback = self._callback(lane)
+        sys.setprofile(callback)
+        if event == "call":
+            callback(frame, event, arg)
+
+    def _python_id(self, code: CodeType, line: int) -> int:
+        return python_event(f"{short_path(code.co_filename)}({line}): {code.co_name}")
+
+    def _code_id(self, code: CodeType) -> int:
+        shown = visibility(code)
+        found = self._codes[code] = self._python_id(code, code.co_firstlineno) if shown > 0 else shown
+        return found
+
+    def _builtin_id(self, function: Any) -> int:
+        owner = getattr(function, "__self__", None)
+        name = getattr(function, "__name__", "")
+        is_method = owner is not None and type(owner) is not type(sys)
+        key = (type(owner) if is_method else None, name)
+        found = self._builtins.get(key)
+        if found is None:
+            text = f"<built-in method {name} of {type(owner).__name__} object>" if is_method else repr(function)
+            found = self._builtins[key] = python_event(text)
+        return found
+
+    def _callback(self, lane: ThreadLane) -> Callback:
+        """The profile function of one thread. Frames in progress are on `lane.frames`; ended ones become rows."""
+        codes, code_id, builtin_id = self._codes, self._code_id, self._builtin_id
+        clock = _tap.NAMESPACE["clock"]
+        muted = 0
+
+        def callback(frame: FrameType, event: str, arg: Any) -> None:
+            nonlocal muted
+            if event == "call":
+                if muted:
+                    muted += 1
+                    return
+                kind = codes.get(frame.f_code)
+                if kind is None:
+                    kind = code_id(frame.f_code)
+                if kind == MUTED:
+                    muted = 1
+                else:
+                    lane.frames += (clock(), kind)
+            elif event == "c_call":
+                if not muted:
+                    frames = lane.frames
+                    hidden = not frames or frames[-1] == SKIPPED
+                    lane.frames += (clock(), SKIPPED if hidden else builtin_id(arg))
+            elif event == "return" and muted:
+                muted -= 1
+            elif not muted:
+                frames = lane.frames
+                if frames:
+                    kind = frames.pop()
+                    start = frames.pop()
+                    if kind > 0:
+                        lane.extend((start, clock(), kind, -1, 0, 0))
+                if not self.running:
+                    sys.setprofile(None)
+                    lane.frames = []
+
+        callback.lane = lane  # type: ignore[attr-defined]
+        return callback
+
+
+TRACER = Tracer()
+
+
+class CollectionClock:
+    """Times the garbage collections of the process as `Python GC` events, while somebody holds it."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._region: _tap.region | None = None
+
+    def hold(self) -> None:
+        self._holders += 1
+        if self._holders == 1:
+            gc.callbacks.append(self._collected)
+
+    def release(self) -> None:
+        self._holders -= 1
+        if not self._holders:
+            gc.callbacks.remove(self._collected)
+
+    def _collected(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._region = _tap.region(python_event("Python GC"))
+            self._region.__enter__()
+        elif self._region is not None:
+            self._region.__exit__()
+            self._region = None
+
+
+COLLECTIONS = CollectionClock()

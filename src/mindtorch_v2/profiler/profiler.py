@@ -1,0 +1,428 @@
+"""The public profiler: schedules, steps, handlers and metadata around one recording after another."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import socket
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from . import run
+from .annotate import record_function
+from .config import (
+    ProfilerAction,
+    ProfilerActivity,
+    _ExperimentalConfig,
+    custom_settings,
+    parse_activities,
+    supported_activities,
+)
+from .lists import EventList
+from .overhead import Overhead, estimate
+from .steps import KinetoStepTracker
+
+__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+
+PROFILER_STEP_NAME = "ProfilerStep"
+
+Activities = Iterable[ProfilerActivity | Mapping[ProfilerActivity, Iterable[str]]]
+
+_DEVICE_NAMES = {
+    ProfilerActivity.CUDA: "cuda",
+    ProfilerActivity.XPU: "xpu",
+    ProfilerActivity.MTIA: "mtia",
+    ProfilerActivity.HPU: "hpu",
+    ProfilerActivity.PrivateUse1: "privateuseone",
+}
+_shown_warnings: set[str] = set()
+
+
+def _warn_once(message: str) -> None:
+    if message not in _shown_warnings:
+        _shown_warnings.add(message)
+        warnings.warn(message, stacklevel=4)
+
+
+class _ITraceObserver(ABC):
+    """What may be passed as `execution_trace_observer`."""
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    @abstractmethod
+    def cleanup(self) -> None: ...
+
+
+class _KinetoProfile:
+    """The profiler without schedule: prepare, start, stop, and everything that can be done with the results."""
+
+    def __init__(
+        self,
+        *,
+        activities: Activities | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: _ITraceObserver | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        self.activities, self.activity_filters = (
+            parse_activities(activities) if activities is not None else (supported_activities(), {})
+        )
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = run.settled_config(experimental_config, with_stack)
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.profiler: run.profile | None = None
+        self.has_cudagraphs = False
+        self.mem_tl = None
+        self.use_device = next((name for kind, name in _DEVICE_NAMES.items() if kind in self.activities), None)
+        self.preset_metadata: dict[str, str] = {}
+        settings = custom_settings(self.experimental_config)
+        monitored = settings.get("backend") == "cupti_monitor" or settings.get("cupti_monitor")
+        if monitored and ProfilerActivity.CPU not in self.activities:
+            raise ValueError("cupti_monitor profiler backend currently requires CPU activity")
+
+    # Recording
+
+    def start(self) -> None:
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        self.stop_trace()
+
+    def prepare_trace(self) -> None:
+        """Get ready for a recording; what an earlier one brought is dropped unless `acc_events` keeps it."""
+        if self.profiler is not None and not self.acc_events:
+            _warn_once(
+                "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
+                "reported. To keep events across cycles, set acc_events=True."
+            )
+        if self.profiler is None or not self.acc_events:
+            self.profiler = run.profile(
+                use_cpu=ProfilerActivity.CPU in self.activities,
+                use_device=self.use_device,
+                record_shapes=self.record_shapes,
+                with_flops=self.with_flops,
+                profile_memory=self.profile_memory,
+                with_stack=self.with_stack,
+                with_modules=self.with_modules,
+                use_kineto=True,
+                experimental_config=self.experimental_config,
+                acc_events=self.acc_events,
+                custom_trace_id_callback=self.custom_trace_id_callback,
+                post_processing_timeout_s=self.post_processing_timeout_s,
+                activity_filters=self.activity_filters or None,
+            )
+        self.profiler._prepare_trace()
+
+    def start_trace(self) -> None:
+        """Begin recording."""
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
+        inner = self._initialized("starting trace")
+        inner._start_trace()
+        for flag in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
+            if getattr(self, flag):
+                self.add_metadata_json(flag, "1")
+        for key, value in self.preset_metadata.items():
+            self.add_metadata_json(key, value)
+
+    def stop_trace(self) -> None:
+        """End recording."""
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
+        self._initialized("stopping trace")._stop_trace()
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Switch the collection of activities off or on again while recording."""
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    def _initialized(self, purpose: str) -> run.profile:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {purpose}: call start() or use it in a `with`")
+        return self.profiler
+
+    # Results
+
+    def events(self) -> EventList:
+        """All events of the finished recording; the same list each time."""
+        return self._initialized("accessing events").function_events
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
+    ) -> EventList:
+        """Events summed up by name and, if asked for, input shapes, top of the stack and overload."""
+        return self._initialized("getting key averages").key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
+        )
+
+    def overhead(self) -> Overhead:
+        """What recording itself has cost: nanoseconds an event, measured now, times the events recorded."""
+        inner = self._initialized("estimating overhead")
+        views = inner._ensure_views()
+        return estimate(
+            inner.config(),
+            sum(len(view.metrics.columns) for view in views),
+            sum(len(view.metrics.columns.memory) for view in views),
+            inner._stats.profiling_window_duration_sec,
+        )
+
+    # Export and metadata
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the last cycle as a Chrome trace, compressed if the path ends in `.gz`. Any number of times."""
+        self._initialized("exporting chrome trace").export_chrome_trace(path)
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write `frame;frame;frame N` for each event; needs with_stack=True."""
+        self._initialized("exporting stacks").export_stacks(path, metric)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Add a text to the trace under a key of its own."""
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Add a JSON value to the trace under a key of its own. Before the profiler starts it has no effect."""
+        if self.profiler is not None:
+            self.profiler.metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Like `add_metadata_json`, for every recording that starts from now on."""
+        self.preset_metadata[key] = value
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
+    """Skip, then cycles of waiting, warming up and recording; `repeat` 0 goes on for ever.
+
+    A `skip_first_wait` other than 0 leaves out the wait of the first cycle.
+    """
+    if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), "
+            f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+        )
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+    cycle = wait + warmup + active
+
+    def schedule_fn(step: int) -> ProfilerAction:
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        step -= skip_first
+        if step < 0:
+            return ProfilerAction.NONE
+        if skip_first_wait != 0:
+            step += wait
+        if 0 < repeat <= step / cycle:
+            return ProfilerAction.NONE
+        place = step % cycle
+        if place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return schedule_fn
+
+
+def _always_record(step: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[_KinetoProfile], None]:
+    """A handler that writes each trace into a directory that TensorBoard reads; the worker's name must be unique."""
+
+    def handler_fn(prof: _KinetoProfile) -> None:
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError(f"Can't create directory: {dir_name}") from error
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        suffix = ".gz" if use_gzip else ""
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json{suffix}"))
+
+    return handler_fn
+
+
+def _checked(action: ProfilerAction) -> ProfilerAction:
+    if action == ProfilerAction.DEVICE_STOPPED:
+        raise ValueError(
+            "ProfilerAction.DEVICE_STOPPED is set internally by the profiler and must not be returned by a "
+            "user-provided schedule"
+        )
+    return action
+
+
+class profile(_KinetoProfile, contextlib.ContextDecorator):
+    """Records what runs inside its `with` block (or the function it decorates), step by step if there is a schedule."""
+
+    def __init__(
+        self,
+        *,
+        activities: Activities | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: _ITraceObserver | None = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        if activities is not None:
+            activities = list(activities)
+            if not any(isinstance(item, (ProfilerActivity, Mapping)) for item in activities):
+                raise AssertionError(f"No valid profiler activities found in {activities}")
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+        super().__init__(
+            activities=activities,
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+        )
+        self.schedule = schedule or _always_record
+        self.record_steps = bool(schedule)
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.step_rec_fn: record_function | None = None
+        self.current_action = _checked(self.schedule(self.step_num))
+        self.action_map = self._action_map()
+        KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
+
+    def _action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
+        """What happens from one action to the next; None stands for the end."""
+        none, warmup = ProfilerAction.NONE, ProfilerAction.WARMUP
+        record, save = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
+        prepare, begin, end, ready = self.prepare_trace, self.start_trace, self.stop_trace, self._trace_ready
+
+        def wrong(before: str, after: str) -> Callable[[], None]:
+            return functools.partial(warnings.warn, f"Incorrect schedule: {before} followed by {after}", stacklevel=4)
+
+        return {
+            (none, none): [],
+            (none, warmup): [prepare],
+            (none, record): [prepare, begin],
+            (none, save): [prepare, begin],
+            (warmup, none): [wrong("WARMUP", "NONE"), begin, end],
+            (warmup, warmup): [],
+            (warmup, record): [begin],
+            (warmup, save): [begin],
+            (record, none): [wrong("RECORD", "NONE"), end],
+            # Prepared again, so that the warmup may be followed by a recording.
+            (record, warmup): [wrong("RECORD", "WARMUP"), end, prepare],
+            (record, record): [],
+            (record, save): [],
+            (save, none): [end, ready],
+            (save, warmup): [end, ready, prepare],
+            (save, record): [end, ready, prepare, begin],
+            (save, save): [end, ready, prepare, begin],
+            (warmup, None): [begin, end],
+            (record, None): [end, ready],
+            (save, None): [end, ready],
+        }
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        self.stop()
+        KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
+        if self.execution_trace_observer:
+            self.execution_trace_observer.cleanup()
+
+    def start(self) -> None:
+        self._transit_action(ProfilerAction.NONE, self.current_action)
+        self._open_step()
+
+    def stop(self) -> None:
+        self._close_step()
+        self._transit_action(self.current_action, None)
+
+    def step(self) -> None:
+        """The next step begins."""
+        self._close_step()
+        before = self.current_action
+        action = _checked(self.schedule(self.step_num + 1))
+        self.step_num += 1
+        self.current_action = action
+        self._transit_action(before, action)
+        if os.environ.get("KINETO_USE_DAEMON", ""):
+            KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+        self._open_step()
+
+    def _open_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = record_function(f"ProfilerStep#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _close_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
+        for action in self.action_map.get((before, after), ()):
+            action()
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready:
+            self.on_trace_ready(self)
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Where trace ids come from, from the next cycle on."""
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The id of the current trace; None before the first is prepared."""
+        return None if self.profiler is None else self.profiler.trace_id
+
+    def _stats(self) -> run._ProfilerStats | None:
+        return None if self.profiler is None else self.profiler._stats

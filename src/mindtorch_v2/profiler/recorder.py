@@ -1,0 +1,357 @@
+"""The recorder that sits in the tap: sessions are windows on the lanes all threads write to.
+
+It owns lanes, sessions, raw stacks, module names and the running memory count. What it hands out at the end of a
+session is raw: flat lists of ints, to be read by `capture`. It does not resolve, nest or sum anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+
+from .. import _tap
+from .config import RecordOptions
+
+
+class PythonEvent(NamedTuple):
+    """What makes an event kind a Python function: its module number and path where it is a call of an nn.Module."""
+
+    module_id: int = -1
+    path: str = ""
+
+
+# Event kinds that are Python functions, by event id; and the way back from what they stand for.
+PYTHON_EVENTS: dict[int, PythonEvent] = {}
+_python_ids: dict[tuple[str, PythonEvent], int] = {}
+
+
+_PLAIN = PythonEvent()
+
+
+def python_event(name: str, detail: PythonEvent = _PLAIN) -> int:
+    """The interned event kind of a Python function."""
+    found = _python_ids.get((name, detail))
+    if found is None:
+        found = _python_ids[name, detail] = _tap.register_event(name)
+        PYTHON_EVENTS[found] = detail
+    return found
+
+
+class ModuleFrame(NamedTuple):
+    """One nn.Module call in progress: the calls around it, its name, and how many Python frames were below it."""
+
+    outer: int
+    name: str
+    depth: int
+
+
+class StackTable:
+    """Interned Python stacks. A key is the chain of module calls, then (code, lasti) of each frame, innermost first."""
+
+    def __init__(self) -> None:
+        self.ids: dict[tuple[Any, ...], int] = {}
+        self.keys: list[tuple[Any, ...]] = [()]
+        self.chain_ids: dict[ModuleFrame, int] = {}
+        self.chains: list[ModuleFrame] = [ModuleFrame(0, "", 0)]
+
+    def intern(self, key: tuple[Any, ...]) -> int:
+        found = self.ids.get(key)
+        if found is None:
+            # Two threads may add the same key; both ids then stand for the same stack.
+            self.keys.append(key)
+            found = self.ids[key] = len(self.keys) - 1
+        return found
+
+    def chain(self, frame: ModuleFrame) -> int:
+        found = self.chain_ids.get(frame)
+        if found is None:
+            self.chains.append(frame)
+            found = self.chain_ids[frame] = len(self.chains) - 1
+        return found
+
+
+class ThreadLane(_tap.Lane):
+    """A lane with what the profiler tracks beside rows: module calls and traced Python frames in progress."""
+
+    __slots__ = ("__weakref__", "chain", "frames", "listening", "root")
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        # The chain of module calls in progress, and the outermost of these modules.
+        self.chain = 0
+        self.root: Any = None
+        # Python frames in progress, outermost first: start_ns and event id of each (id 0: not shown).
+        self.frames: list[int] = []
+        self.listening = False
+
+    def listen(self, wanted: bool) -> None:
+        super().listen(wanted)
+        self.listening = wanted
+
+
+@dataclass
+class LaneRecord:
+    """What one thread wrote during a session; `rows` and `memory` as the tap defines them, still flat."""
+
+    index: int
+    native_id: int
+    name: str
+    rows: list[int]
+    memory: list[int]
+
+
+@dataclass(eq=False)
+class Session:
+    """One window on the lanes."""
+
+    options: RecordOptions
+    thread: int
+    start_ns: int = 0
+    stop_ns: int = 0
+    # Unix time that belongs to `start_ns`.
+    epoch_ns: int = 0
+    # Times between which the caller switched collection off; the last end is 0 while it is off.
+    pauses: list[list[int]] = field(default_factory=list)
+    # Rows of each lane when the session started.
+    marks: dict[ThreadLane, int] = field(default_factory=dict)
+
+    def wants(self, lane: ThreadLane) -> bool:
+        return self.options.all_threads or lane.ident == self.thread
+
+    @property
+    def paused(self) -> bool:
+        return bool(self.pauses) and self.pauses[-1][1] == 0
+
+
+class Recorder(_tap.Recorder):
+    """The one recorder of the process. It is in the tap's slot while at least one session runs."""
+
+    def __init__(self) -> None:
+        self.flags = 0
+        self.sessions: list[Session] = []
+        self.stacks = StackTable()
+        self._lock = threading.RLock()
+        self._lanes: weakref.WeakSet[ThreadLane] = weakref.WeakSet()
+        # Keeps the lanes of finished threads alive until their rows are taken.
+        self._held: set[ThreadLane] = set()
+        self._numbers = itertools.count(2)
+        self._alive: dict[int, int] = {}
+        self._total = 0
+        self._modules: dict[int, tuple[weakref.ref[Any], int, str]] = {}
+        self._module_counts: dict[str, int] = {}
+
+    # Sessions
+
+    def start(self, options: RecordOptions) -> Session:
+        """Open a window: from now on the rows of the lanes it wants belong to it."""
+        with self._lock:
+            lane = self.own_lane()
+            session = Session(options, lane.ident)
+            self.sessions.append(session)
+            self._tune()
+            session.marks = {lane: len(lane.rows) for lane in self._held}
+            session.epoch_ns = time.time_ns()
+            session.start_ns = _tap.clock()
+        return session
+
+    def stop(self, session: Session) -> list[LaneRecord]:
+        """Close a window and hand over what was written during it."""
+        with self._lock:
+            session.stop_ns = _tap.clock()
+            self.sessions.remove(session)
+            lanes = sorted((lane for lane in self._held if session.wants(lane)), key=lambda lane: lane.index)
+            records = [self._take(lane, session) for lane in lanes]
+            self._tune()
+        return records
+
+    def pause(self, session: Session, paused: bool) -> None:
+        """Switch collection for a session off or on again."""
+        with self._lock:
+            if paused and not session.paused:
+                session.pauses.append([_tap.clock(), 0])
+            elif not paused and session.paused:
+                session.pauses[-1][1] = _tap.clock()
+            self._tune()
+
+    def _tune(self) -> None:
+        """Make flags, lanes and the tap follow the sessions there are."""
+        flags = 0
+        for session in self.sessions:
+            flags |= session.options.flags
+        if flags & _tap.MEMORY and not self.flags & _tap.MEMORY:
+            self._alive, self._total = {}, 0
+        self.flags = flags
+        for lane in list(self._lanes):
+            self._tune_lane(lane)
+        _tap.install(self if self.sessions else None)
+        if self.sessions and all(session.paused for session in self.sessions):
+            # Ops take their plain path again; regions in progress still find the recorder when they end.
+            _tap.set_reason("recorder", False)
+        if not self.sessions:
+            self._rest()
+
+    def _tune_lane(self, lane: ThreadLane) -> None:
+        wanted = any(session.wants(lane) for session in self.sessions)
+        if wanted != lane.listening:
+            lane.listen(wanted)
+        if wanted:
+            self._held.add(lane)
+
+    def _rest(self) -> None:
+        """Forget what only sessions need, so that many short sessions leave nothing behind."""
+        for lane in self._held:
+            lane.rows, lane.memory = [], []
+            lane.listen(False)
+        self._held = set()
+        self.stacks = StackTable()
+        self._alive, self._total = {}, 0
+        self._modules, self._module_counts = {}, {}
+
+    def _take(self, lane: ThreadLane, session: Session) -> LaneRecord:
+        if self.sessions:
+            rows = lane.rows[session.marks.get(lane, 0) :]
+            memory = list(lane.memory)
+        else:
+            rows, lane.rows = lane.rows, []
+            memory, lane.memory = lane.memory, []
+            lane.listen(True)
+        rows.extend(_still_open(lane, session.stop_ns))
+        return LaneRecord(lane.index, lane.native_id, lane.name, rows, memory)
+
+    # Lanes
+
+    def own_lane(self) -> ThreadLane:
+        lane = getattr(_tap.LANES, "lane", None)
+        if lane is None:
+            lane = _tap.LANES.lane = self.lane_for_thread()
+        assert isinstance(lane, ThreadLane)
+        return lane
+
+    def lane_for_thread(self) -> ThreadLane:
+        is_main = threading.current_thread() is threading.main_thread()
+        lane = ThreadLane(1 if is_main else next(self._numbers))
+        with self._lock:
+            self._lanes.add(lane)
+            lane.listen(False)
+            self._tune_lane(lane)
+        return lane
+
+    def after_fork(self) -> None:
+        """In a forked child: locks may be held by threads that are gone, and this thread has a new id."""
+        self._lock = threading.RLock()
+        lane = getattr(_tap.LANES, "lane", None)
+        if lane is not None:
+            lane.native_id = threading.get_native_id()
+
+    # What ops and regions call
+
+    def stack(self) -> int:
+        lane: ThreadLane = _tap.LANES.lane
+        if not lane.listening:
+            return 0
+        key: list[Any] = [lane.chain]
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            key += (frame.f_code, frame.f_lasti)
+            frame = frame.f_back
+        return self.stacks.intern(tuple(key))
+
+    def allocated(self, nbytes: int, address: int) -> None:
+        self._alive[address] = nbytes
+        self._total += nbytes
+        lane = _tap.current_lane()
+        if lane is not None and lane.listening:  # type: ignore[attr-defined]
+            lane.memory.extend((_tap.clock(), nbytes, address, self._total))
+
+    def freed(self, nbytes: int, address: int) -> None:
+        # Blocks allocated before recording began are not counted, hence not uncounted either.
+        if self._alive.pop(address, None) is None:
+            return
+        self._total -= nbytes
+        lane = _tap.current_lane()
+        if lane is not None and lane.listening:  # type: ignore[attr-defined]
+            lane.memory.extend((_tap.clock(), -nbytes, address, self._total))
+
+    def module(self, module: Any) -> _tap.region:
+        return ModuleRegion(self, module)
+
+    def module_event(self, module: Any, root: Any) -> tuple[str, int]:
+        """`nn.Module: Linear_0` and its event: instances of a class are numbered in the order of their first calls."""
+        known = self._modules.get(id(module))
+        if known is None or known[0]() is not module:
+            kind = type(module).__name__
+            number = self._module_counts.get(kind, 0)
+            self._module_counts[kind] = number + 1
+            known = weakref.ref(module), number, _path_of(module, root)
+            self._modules[id(module)] = known
+        name = f"nn.Module: {type(module).__name__}_{known[1]}"
+        return name, python_event(name, PythonEvent(known[1], known[2]))
+
+
+class ModuleRegion(_tap.region):
+    """The call of an nn.Module as a region of its own; ops inside it find it in their stacks."""
+
+    __slots__ = ("_module", "_outer", "_recorder")
+
+    def __init__(self, recorder: Recorder, module: Any) -> None:
+        super().__init__(0)
+        self._recorder = recorder
+        self._module = module
+        self._outer = 0
+
+    def __enter__(self) -> ModuleRegion:
+        recorder, lane = self._recorder, self._recorder.own_lane()
+        self._outer = lane.chain
+        if lane.chain == 0:
+            lane.root = self._module
+        name, self._event = recorder.module_event(self._module, lane.root)
+        depth = _depth_below(sys._getframe(1)) if recorder.flags & _tap.STACKS else 0
+        super().__enter__()
+        lane.chain = recorder.stacks.chain(ModuleFrame(self._outer, name, depth))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        lane = self._recorder.own_lane()
+        lane.chain = self._outer
+        if self._outer == 0:
+            lane.root = None
+        super().__exit__(*exc)
+
+
+def _depth_below(frame: FrameType) -> int:
+    depth = 0
+    outer = frame.f_back
+    while outer is not None:
+        depth += 1
+        outer = outer.f_back
+    return depth
+
+
+def _path_of(module: Any, root: Any) -> str:
+    """Where a module sits in the outermost module that is being called; that one's path is its class."""
+    for name, child in root.named_modules():
+        if child is module:
+            return f"{type(root).__name__}.{name}" if name else type(root).__name__
+    return type(module).__name__
+
+
+def _still_open(lane: ThreadLane, now: int) -> list[int]:
+    """Rows for what is still running at `now`: regions, then traced Python frames, innermost first."""
+    frames = list(lane.frames)
+    parts = [(start, now, event, -1, 0, 0) for start, event in zip(frames[::2], frames[1::2]) if event > 0]
+    parts += [(entry[0], now, entry[1], entry[2], entry[3], entry[4]) for entry in list(lane.open)]
+    parts.sort(key=lambda row: row[0], reverse=True)
+    return list(itertools.chain.from_iterable(parts))
+
+
+RECORDER = Recorder()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RECORDER.after_fork)
