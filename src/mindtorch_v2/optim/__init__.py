@@ -1,0 +1,22 @@
+"""torch.optim: optimizers and learning rate schedules."""
+
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
+from .adaptive import ASGD, Adadelta, Adagrad, RMSprop, Rprop
+from .optimizer import Optimizer
+from .sgd import SGD
+
+__all__ = [
+    "ASGD",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+]

@@ -1,0 +1,264 @@
+"""Adam and the optimizers that keep running means of gradients and their squares as it does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..ops.convert import tensor
+from ..ops.creation import zeros_like
+from ..ops.arithmetic import maximum
+from .optimizer import Optimizer, check_options, number, with_gradients
+
+
+def _check_adam(lr: Any, betas: Any, eps: float, weight_decay: Any) -> None:
+    check_options(learning_rate=(lr, lambda v: v >= 0), epsilon_value=(eps, lambda v: v >= 0))
+    for position, beta in enumerate(betas):
+        if not 0.0 <= number(beta) < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
+    check_options(weight_decay_value=(weight_decay, lambda v: v >= 0))
+
+
+class _Moments(Optimizer):
+    """Shared by the Adam family: first and second moments per parameter, with a step counter."""
+
+    extra_state: tuple[str, ...] = ()
+
+    def _moments(self, p: Any) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[p]
+        if not state:
+            state["step"] = tensor(0.0)
+            state["exp_avg"] = zeros_like(p)
+            state["exp_avg_sq"] = zeros_like(p)
+            self._more_state(p, state)
+        return state
+
+    def _more_state(self, p: Any, state: dict[str, Any]) -> None:
+        """What a subclass keeps beside the moments."""
+
+    def _update(self, group: dict[str, Any]) -> None:
+        params = with_gradients(group)
+        self._group = group
+        states = [self._moments(p) for p in params]
+        for p, state in zip(params, states, strict=True):
+            gradient = p.grad.neg() if group.get("maximize") else p.grad
+            self._update_one(p, gradient, state, group)
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class Adam(_Moments):
+    """Adam, optionally with AMSGrad or decoupled weight decay."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        _check_adam(lr, betas, eps, weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+                "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
+                "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("amsgrad", False)
+            group.setdefault("maximize", False)
+            group.setdefault("decoupled_weight_decay", False)
+
+    def _more_state(self, p: Any, state: dict[str, Any]) -> None:
+        if self._group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(p)
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        beta1, beta2 = (number(b) for b in group["betas"])
+        rate = number(group["lr"])
+        state["step"].add_(1)
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - rate * group["weight_decay"])
+            else:
+                gradient = gradient.add(p, alpha=group["weight_decay"])
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(gradient, 1 - beta1)
+        square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        step = state["step"].item()
+        if group["amsgrad"]:
+            maximum.function(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
+            square = state["max_exp_avg_sq"]
+        denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
+        p.addcdiv_(mean, denominator, value=-(rate / (1 - beta1**step)))
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True
+
+
+class Adamax(_Moments):
+    """Adam with the infinity norm in place of the second moment."""
+
+    def __init__(self, params: Any, lr: Any = 2e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+                 foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
+                 capturable: bool = False) -> None:  # fmt: skip
+        _check_adam(lr, betas, eps, weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
+                "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+            },
+        )  # fmt: skip
+
+    def _moments(self, p: Any) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[p]
+        if not state:
+            state.update(step=tensor(0.0), exp_avg=zeros_like(p), exp_inf=zeros_like(p))
+        return state
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        state["step"].add_(1)
+        if group["weight_decay"] != 0:
+            gradient = gradient.add(p, alpha=group["weight_decay"])
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        largest = state["exp_inf"]
+        maximum.function(largest.mul_(beta2), gradient.abs().add_(group["eps"]), out=largest)
+        correction = 1 - beta1 ** state["step"].item()
+        p.addcdiv_(state["exp_avg"], largest, value=-(number(group["lr"]) / correction))
+
+
+class NAdam(_Moments):
+    """Adam with Nesterov momentum."""
+
+    def __init__(self, params: Any, lr: Any = 2e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+                 momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+                 maximize: bool = False, capturable: bool = False, differentiable: bool = False) -> None:  # fmt: skip
+        _check_adam(lr, betas, eps, weight_decay)
+        check_options(momentum_decay_value=(momentum_decay, lambda v: v >= 0))
+        super().__init__(
+            params,
+            {
+                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+                "capturable": capturable, "differentiable": differentiable,
+            },
+        )  # fmt: skip
+
+    def _moments(self, p: Any) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[p]
+        if not state:
+            state.update(step=tensor(0.0), mu_product=tensor(1.0), exp_avg=zeros_like(p), exp_avg_sq=zeros_like(p))
+        return state
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        rate, decay = number(group["lr"]), group["weight_decay"]
+        state["step"].add_(1)
+        step = state["step"].item()
+        if decay != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - rate * decay)
+            else:
+                gradient = gradient.add(p, alpha=decay)
+        mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * group["momentum_decay"])))
+        following = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * group["momentum_decay"])))
+        state["mu_product"].mul_(mu)
+        product = state["mu_product"].item()
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        denominator = state["exp_avg_sq"].div(1 - beta2**step).sqrt().add_(group["eps"])
+        p.addcdiv_(gradient, denominator, value=-rate * (1.0 - mu) / (1.0 - product))
+        p.addcdiv_(state["exp_avg"], denominator, value=-rate * following / (1.0 - product * following))
+
+
+class RAdam(_Moments):
+    """Adam with its early variance rectified."""
+
+    def __init__(self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+                 decoupled_weight_decay: bool = False, *, foreach: bool | None = None, maximize: bool = False,
+                 capturable: bool = False, differentiable: bool = False) -> None:  # fmt: skip
+        _check_adam(lr, betas, eps, weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+                "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )  # fmt: skip
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        rate, decay = number(group["lr"]), group["weight_decay"]
+        state["step"].add_(1)
+        step = state["step"].item()
+        if decay != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - rate * decay)
+            else:
+                gradient = gradient.add(p, alpha=decay)
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        corrected = state["exp_avg"] / (1 - beta1**step)
+        limit = 2 / (1 - beta2) - 1
+        length = limit - 2 * step * (beta2**step) / (1 - beta2**step)
+        if length > 5.0:
+            rectified = math.sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))
+            adaptive = math.sqrt(1 - beta2**step) / state["exp_avg_sq"].sqrt().add_(group["eps"])
+            p.add_(corrected * rate * adaptive * rectified, alpha=-1.0)
+        else:
+            p.add_(corrected * rate, alpha=-1.0)
+
+
+class SparseAdam(Optimizer):
+    """Present to say that sparse gradients do not exist here."""
+
+    def __init__(self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8,
+                 maximize: bool = False) -> None:  # fmt: skip
+        raise NotImplementedError(
+            "SparseAdam needs sparse gradients, which mindtorch_v2 does not make; use torch.optim.Adam with dense "
+            "gradients (nn.Embedding(sparse=False))"
+        )

@@ -1,0 +1,215 @@
+"""Optimizers that scale each step by past gradients: Adagrad, Adadelta, RMSprop, Rprop, ASGD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ops.convert import tensor
+from ..ops.creation import full_like, zeros, zeros_like
+from .optimizer import Optimizer, check_options, number, with_gradients
+
+
+class _PerParameter(Optimizer):
+    """Makes the state of all parameters of a group, then updates one after the other."""
+
+    def _update(self, group: dict[str, Any]) -> None:
+        params = with_gradients(group)
+        for p in params:
+            if not self.state[p]:
+                self._start(p, self.state[p], group)
+        for p in params:
+            gradient = p.grad.neg() if group["maximize"] else p.grad
+            state = self.state[p]
+            state["step"].add_(1)
+            self._update_one(p, gradient, state, group)
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class Adagrad(_PerParameter):
+    """Adagrad."""
+
+    def __init__(self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+                 initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+                 maximize: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:  # fmt: skip
+        check_options(
+            learning_rate=(lr, lambda v: v >= 0), lr_decay_value=(lr_decay, lambda v: v >= 0),
+            weight_decay_value=(weight_decay, lambda v: v >= 0), epsilon_value=(eps, lambda v: v >= 0),
+            initial_accumulator_value_value=(initial_accumulator_value, lambda v: v >= 0),
+        )  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+                "differentiable": differentiable, "fused": fused,
+            },
+        )  # fmt: skip
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._start(p, self.state[p], group)
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] = tensor(0.0)
+        state["sum"] = full_like(p, group["initial_accumulator_value"])
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        step = state["step"].item()
+        if group["weight_decay"] != 0:
+            gradient = gradient.add(p, alpha=group["weight_decay"])
+        rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+        state["sum"].addcmul_(gradient, gradient, value=1)
+        p.addcdiv_(gradient, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+
+
+class Adadelta(_PerParameter):
+    """Adadelta."""
+
+    def __init__(self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
+                 foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,
+                 differentiable: bool = False) -> None:  # fmt: skip
+        check_options(
+            learning_rate=(lr, lambda v: v >= 0), rho_value=(rho, lambda v: 0 <= v <= 1),
+            epsilon_value=(eps, lambda v: v >= 0), weight_decay_value=(weight_decay, lambda v: v >= 0),
+        )  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+                "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
+            },
+        )  # fmt: skip
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=zeros(()), square_avg=zeros_like(p), acc_delta=zeros_like(p))
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        rho, eps = group["rho"], group["eps"]
+        if group["weight_decay"] != 0:
+            gradient = gradient.add(p, alpha=group["weight_decay"])
+        square, moved = state["square_avg"], state["acc_delta"]
+        square.mul_(rho).addcmul_(gradient, gradient, value=1 - rho)
+        delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(gradient)
+        moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        p.add_(delta, alpha=-number(group["lr"]))
+
+
+class RMSprop(_PerParameter):
+    """RMSprop, optionally centred and with momentum."""
+
+    def __init__(self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
+                 maximize: bool = False, differentiable: bool = False) -> None:  # fmt: skip
+        check_options(
+            learning_rate=(lr, lambda v: v >= 0), epsilon_value=(eps, lambda v: v >= 0),
+            momentum_value=(momentum, lambda v: v >= 0), weight_decay_value=(weight_decay, lambda v: v >= 0),
+            alpha_value=(alpha, lambda v: v >= 0),
+        )  # fmt: skip
+        super().__init__(
+            params,
+            {
+                "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
+                "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )  # fmt: skip
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] = zeros(())
+        state["square_avg"] = zeros_like(p)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros_like(p)
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        alpha, rate = group["alpha"], number(group["lr"])
+        if group["weight_decay"] != 0:
+            gradient = gradient.add(p, alpha=group["weight_decay"])
+        square = state["square_avg"]
+        square.mul_(alpha).addcmul_(gradient, gradient, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"]
+            mean.lerp_(gradient, 1 - alpha)
+            average = square.addcmul(mean, mean, value=-1).sqrt_()
+        else:
+            average = square.sqrt()
+        average = average.add_(group["eps"])
+        if group["momentum"] > 0:
+            buffer = state["momentum_buffer"]
+            buffer.mul_(group["momentum"]).addcdiv_(gradient, average)
+            p.add_(buffer, alpha=-rate)
+        else:
+            p.addcdiv_(gradient, average, value=-rate)
+
+
+class Rprop(_PerParameter):
+    """Resilient backpropagation: step sizes grow or shrink by the signs of successive gradients."""
+
+    def __init__(self, params: Any, lr: Any = 1e-2, etas: Any = (0.5, 1.2), step_sizes: Any = (1e-6, 50), *,
+                 capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
+                 differentiable: bool = False) -> None:  # fmt: skip
+        check_options(learning_rate=(lr, lambda v: v >= 0))
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        super().__init__(
+            params,
+            {
+                "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
+                "differentiable": differentiable, "capturable": capturable,
+            },
+        )  # fmt: skip
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=zeros(()), prev=zeros_like(p), step_size=full_like(p.grad, number(group["lr"])))
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        shrink, grow = group["etas"]
+        sign = gradient.mul(state["prev"]).sign()
+        factor = sign.clone()
+        factor[sign.gt(0)] = grow
+        factor[sign.lt(0)] = shrink
+        factor[sign.eq(0)] = 1
+        state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
+        gradient = gradient.clone()
+        gradient[sign.lt(0)] = 0
+        p.addcmul_(gradient.sign(), state["step_size"], value=-1)
+        state["prev"].copy_(gradient)
+
+
+class ASGD(_PerParameter):
+    """Averaged stochastic gradient descent."""
+
+    def __init__(self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+                 weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
+                 differentiable: bool = False, capturable: bool = False) -> None:  # fmt: skip
+        check_options(learning_rate=(lr, lambda v: v >= 0), weight_decay_value=(weight_decay, lambda v: v >= 0))
+        super().__init__(
+            params,
+            {
+                "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+                "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+            },
+        )  # fmt: skip
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=zeros(()), eta=tensor(float(number(group["lr"]))), mu=tensor(1.0), ax=zeros_like(p))
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        rate, lambd = number(group["lr"]), group["lambd"]
+        step, eta, mu = (state[name].item() for name in ("step", "eta", "mu"))
+        if group["weight_decay"] != 0:
+            gradient = gradient.add(p, alpha=group["weight_decay"])
+        p.mul_(1 - lambd * eta)
+        p.add_(gradient, alpha=-eta)
+        mean = state["ax"]
+        if mu != 1:
+            mean.add_(p.sub(mean).mul_(mu))
+        else:
+            mean.copy_(p)
+        state["eta"] = tensor(rate / ((1 + lambd * rate * step) ** group["alpha"]))
+        state["mu"] = tensor(1 / max(1, step - group["t0"]))
