@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .._dtype import FROM_NUMPY
+from .._dtype import FROM_NUMPY, finfo
 from ..kernels.checks import BFLOAT16
 from .engine import Doubles
 
@@ -19,9 +18,11 @@ Size: TypeAlias = int | Sequence[int]
 
 BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 FLOAT16, FLOAT32, FLOAT64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
-INTEGERS = tuple(np.dtype(t) for t in (np.uint8, np.int8, np.int16, np.int32, np.int64))
+INTEGERS = frozenset(np.dtype(t) for t in (np.uint8, np.int8, np.int16, np.int32, np.int64))
 NARROW = (FLOAT16, BFLOAT16)  # torch computes these in single precision
 DIGITS = {FLOAT16: 11, BFLOAT16: 8, FLOAT32: 24, FLOAT64: 53}  # of a float's mantissa
+
+_LARGEST = {dtype: finfo(FROM_NUMPY[dtype]).max for dtype in DIGITS}
 
 
 def shape_of(size: Size) -> tuple[int, ...]:
@@ -66,8 +67,8 @@ def from_int64(values: npt.NDArray[np.int64], dtype: np.dtype[Any]) -> Array:
 
 
 def largest(dtype: np.dtype[Any]) -> float:
-    limits: Any = ml_dtypes.finfo
-    return float(limits(dtype).max)
+    """The largest finite value of a float type."""
+    return _LARGEST[dtype]
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:

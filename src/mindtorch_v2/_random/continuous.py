@@ -29,6 +29,10 @@ from .arrays import (
 from .engine import CHUNK, Doubles, Engine, Floats, Generator, Words32, engine_of
 
 _TWO_PI = 2.0 * math.pi
+_EIGHT = np.dtype("V32")  # eight single precision numbers: moving them whole is faster than by strides
+_MASK24, _TWO_TO_24 = np.array((1 << 24) - 1, np.uint32), np.array(1 << 24, np.uint32)
+_ULP24, _MINUS_TWO = np.array(2.0**-24, np.float32), np.array(-2, np.float32)
+_ANGLE = np.array(_TWO_PI, np.float32) * _ULP24
 _FEW = 32  # below, plain floats are faster than arrays
 
 
@@ -41,13 +45,20 @@ def uniform(
         if numel(size) == 0:  # torch checks no bounds then
             return np.empty(size, dtype)
         return in_both_parts(size, dtype, lambda pairs, real: uniform(pairs, real, low, high, generator))
-    _check_uniform_bounds(dtype, low, high)
+    plain = low == 0.0 and high == 1.0
+    if not plain or not is_float(dtype):
+        _check_uniform_bounds(dtype, low, high)
     engine, count = engine_of(generator), numel(size)
     with engine.lock:
-        values = _uniform64(engine, count, low, high) if dtype == FLOAT64 else _uniform32(engine, count, low, high)
-    values = values.astype(dtype, copy=False)
-    if dtype not in (FLOAT32, FLOAT64) or (low, high) != (0.0, 1.0):
-        _never_the_upper_bound(values, low, high)
+        values: Array = engine.doubles(count) if dtype == FLOAT64 else engine.floats(count)
+    if not plain:
+        values = _stretched(values, low, high)
+    if dtype != values.dtype:
+        values = values.astype(dtype)
+        plain = False
+    if not plain:  # rounding may have reached the upper bound, where torch puts the lower one
+        bottom, top = np.array([low, high]).astype(dtype)
+        values[values == top] = bottom
     return values.reshape(size)
 
 
@@ -55,25 +66,15 @@ def uniform_(out: Array, low: float = 0.0, high: float = 1.0, generator: Generat
     return fill(out, lambda size: uniform(size, out.dtype, low, high, generator))
 
 
-def _uniform32(engine: Engine, count: int, low: float, high: float) -> Floats:
-    values = engine.floats(count)
-    if (low, high) == (0.0, 1.0):
-        return values
+def _stretched(values: Array, low: float, high: float) -> Array:
+    """Numbers from [0, 1) brought to [low, high), in their own precision."""
+    if values.dtype == FLOAT64:
+        return scale_shift64(values, high - low, low)
     start = np.float32(low)
-    for begin in range(0, count, CHUNK):
+    for begin in range(0, values.size, CHUNK):
         part = values[begin : begin + CHUNK]
         part[...] = scale_shift32(part, np.float32(high) - start, start)
     return values
-
-
-def _uniform64(engine: Engine, count: int, low: float, high: float) -> Doubles:
-    values = engine.doubles(count)
-    return values if (low, high) == (0.0, 1.0) else scale_shift64(values, high - low, low)
-
-
-def _never_the_upper_bound(values: Array, low: float, high: float) -> None:
-    """Rounding to the element type may reach `high`; torch puts `low` there."""
-    values[values == values.dtype.type(high)] = values.dtype.type(low)
 
 
 def _check_uniform_bounds(dtype: np.dtype[Any], low: float, high: float) -> None:
@@ -165,18 +166,21 @@ def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
 
 
 def _box_muller32(words: Words32, out: Floats) -> None:
-    words &= np.uint32(0xFFFFFF)
-    radii, angles = words.reshape(-1, 2, 8).swapaxes(0, 1)
-    radius = np.subtract(np.uint32(1 << 24), radii).view(np.int32).astype(np.float32)  # 1 - u, which is never zero
-    radius *= np.float32(2.0**-24)
+    words &= _MASK24
+    groups, filled = words.view(_EIGHT), out.view(_EIGHT)
+    radius = (_TWO_TO_24 - groups[0::2].copy().view(np.uint32)).view(np.int32).astype(np.float32)
+    radius *= _ULP24  # 1 - u, which is never zero
     np.log(radius, out=radius)
-    radius *= np.float32(-2)
+    radius *= _MINUS_TWO
     np.sqrt(radius, out=radius)
-    theta = angles.view(np.int32).astype(np.float32)
-    theta *= np.float32(_TWO_PI * 2.0**-24)
-    blocks = out.reshape(-1, 2, 8)
-    np.multiply(radius, np.cos(theta), out=blocks[:, 0])
-    np.multiply(radius, np.sin(theta, out=theta), out=blocks[:, 1])
+    theta = groups[1::2].copy().view(np.int32).astype(np.float32)
+    theta *= _ANGLE
+    cosine = np.cos(theta)
+    cosine *= radius
+    filled[0::2] = cosine.view(_EIGHT)
+    np.sin(theta, out=theta)
+    theta *= radius
+    filled[1::2] = theta.view(_EIGHT)
 
 
 def _normal_blocks64(engine: Engine, count: int, *, redraw: bool) -> Doubles:
@@ -299,22 +303,34 @@ def log_normal_(out: Array, mean: float = 1.0, std: float = 2.0, generator: Gene
 
 def standard_normals(engine: Engine, count: int) -> Doubles:
     """Box-Muller pair by pair in double precision; the second of a last pair waits in the engine for the next call."""
+    if count < _FEW:
+        return np.array(_few_normals(engine, count), np.float64)
     values = np.empty(count)
     start = 0
-    if count and engine.next_normal is not None:
+    if engine.next_normal is not None:
         values[0], engine.next_normal, start = engine.next_normal, None, 1
     uniforms = engine.doubles((count - start + 1) // 2 * 2)
     angles, radii = uniforms[0::2], uniforms[1::2]
-    if count < _FEW:
-        pairs = [value for pair in map(normal_pair, angles.tolist(), radii.tolist()) for value in pair]
-        values[start:] = pairs[: count - start]
-    else:
-        radius = np.sqrt(-2.0 * np.log1p(-radii))
-        theta = _TWO_PI * angles
-        values[start::2] = radius * np.cos(theta)
-        values[start + 1 :: 2] = (radius * np.sin(theta))[: (count - start) // 2]
+    radius = np.sqrt(-2.0 * np.log1p(-radii))
+    theta = _TWO_PI * angles
+    values[start::2] = radius * np.cos(theta)
+    values[start + 1 :: 2] = (radius * np.sin(theta))[: (count - start) // 2]
     if (count - start) % 2:
         engine.next_normal = normal_pair(float(angles[-1]), float(radii[-1]))[1]
+    return values
+
+
+def _few_normals(engine: Engine, count: int) -> list[float]:
+    """`standard_normals` as a list."""
+    values: list[float] = []
+    if count and engine.next_normal is not None:
+        values.append(engine.next_normal)
+        engine.next_normal = None
+    uniforms = engine.double_list((count - len(values) + 1) // 2 * 2)
+    for first, second in zip(uniforms[0::2], uniforms[1::2]):
+        values += normal_pair(first, second)
+    if len(values) > count:
+        engine.next_normal = values.pop()
     return values
 
 

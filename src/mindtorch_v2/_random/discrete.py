@@ -13,6 +13,7 @@ from ..kernels.checks import is_float, not_implemented
 from .arrays import (
     BOOL,
     DIGITS,
+    FLOAT16,
     FLOAT64,
     INT64,
     INTEGERS,
@@ -29,9 +30,11 @@ from .arrays import (
 )
 from .engine import CHUNK, Engine, Generator, engine_of
 
-_INT64_MIN = -(1 << 63)
-_MASK53 = np.uint64((1 << 53) - 1)
-_UNSIGNED = tuple(np.dtype(t) for t in (np.uint16, np.uint32, np.uint64))
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_MASK53 = np.array((1 << 53) - 1, np.uint64)
+_UNSIGNED = frozenset(np.dtype(t) for t in (np.uint16, np.uint32, np.uint64))
+_LIMITS = [np.iinfo(t.name) for t in INTEGERS | _UNSIGNED]
+_RANGES = {BOOL: (0, 1)} | {limits.dtype: (int(limits.min), int(limits.max)) for limits in _LIMITS}
 
 
 def randint(size: Size, dtype: npt.DTypeLike, low: int, high: int, generator: Generator | None = None) -> Array:
@@ -66,7 +69,8 @@ def random(
     base, span = _checked_range(dtype, base, high)
     with engine.lock:
         values = _below(engine, count, span)
-    values += np.uint64(base % (1 << 64))  # wraps, as two's complement addition does
+    if base:
+        values += np.uint64(base % (1 << 64))  # wraps, as two's complement addition does
     return from_int64(values.view(np.int64), dtype).reshape(size)
 
 
@@ -81,7 +85,7 @@ def _random_default(engine: Engine, count: int, dtype: np.dtype[Any]) -> Array:
     elif dtype == BOOL:
         span, wide = 2, False
     elif dtype in INTEGERS:
-        span, wide = int(np.iinfo(dtype).max) + 1, dtype == INT64
+        span, wide = _RANGES[dtype][1] + 1, dtype == INT64
     else:
         raise not_implemented("random_kernel_cpu", dtype)
     values = _remainder(engine.words64(count) if wide else engine.words32(count), span)
@@ -90,7 +94,7 @@ def _random_default(engine: Engine, count: int, dtype: np.dtype[Any]) -> Array:
 
 def _random_64_bits(engine: Engine, count: int, dtype: np.dtype[Any]) -> Array:
     """Any 64 bits, read as an int64."""
-    if dtype not in (*INTEGERS, *DIGITS) or dtype == np.dtype(np.float16):
+    if (dtype not in INTEGERS and dtype not in DIGITS) or dtype == FLOAT16:
         raise not_implemented("random_full_64_bits_range_kernel_cpu", dtype)
     if dtype in INTEGERS and dtype != INT64:
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
@@ -99,17 +103,23 @@ def _random_64_bits(engine: Engine, count: int, dtype: np.dtype[Any]) -> Array:
 
 def _below(engine: Engine, count: int, span: int) -> npt.NDArray[np.uint64]:
     """Words modulo `span`; from 2**28 on two words each keep the skew small."""
-    words = engine.words64(count) if span >= 1 << 28 else engine.words32(count)
-    return _remainder(words, span).astype(np.uint64, copy=False)
+    if span >= 1 << 28:
+        return _remainder(engine.words64(count), span)
+    values = np.empty(count, np.uint64)
+    for start in range(0, count, CHUNK):
+        part = values[start : start + CHUNK]
+        part[...] = _remainder(engine.words32(part.size), span)
+    return values
 
 
 def _remainder(words: npt.NDArray[Any], span: int) -> npt.NDArray[Any]:
     """words % span, by way of the quotient: NumPy divides by a scalar without dividing, but has no such remainder."""
     if span & (span - 1) == 0:
-        words &= words.dtype.type(span - 1)
+        words &= np.array(span - 1, words.dtype)
         return words
-    quotient = words // words.dtype.type(span)
-    quotient *= words.dtype.type(span)
+    divisor = np.array(span, words.dtype)
+    quotient = words // divisor
+    quotient *= divisor
     words -= quotient
     return words
 
@@ -122,10 +132,8 @@ def _checked_range(dtype: np.dtype[Any], low: int, high: int | None) -> tuple[in
         low, last = _float_range(dtype, low, high)
     elif high is not None:
         last = high - 1
-    elif dtype == BOOL:
-        last = 1
-    elif dtype in (*INTEGERS, *_UNSIGNED):
-        last = int(np.iinfo(dtype).max)
+    elif dtype in _RANGES:
+        last = _RANGES[dtype][1]
     else:
         raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
     _check_in_range(dtype, low, last)
@@ -168,10 +176,8 @@ def _check_in_range(dtype: np.dtype[Any], low: int, last: int) -> None:
     final: float
     if dtype in DIGITS:
         first, final = -largest(dtype), largest(dtype)
-    elif dtype == BOOL:
-        first, final = 0, 1
-    elif dtype in (*INTEGERS, *_UNSIGNED):
-        first, final = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), (1 << 63) - 1)
+    elif dtype in _RANGES:
+        first, final = _RANGES[dtype][0], min(_RANGES[dtype][1], _INT64_MAX)
     else:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     for name, bound in (("from", low), ("to - 1", last)):

@@ -61,16 +61,16 @@ def apply_swaps(n: int, targets: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     turn moves it on. Sorting the swaps by target therefore tells, for every swap, whose value it fetches.
     """
     sources = np.flatnonzero(targets != np.arange(targets.size, dtype=targets.dtype))
-    keys = targets[sources].astype(np.uint64) << np.uint64(32) | sources.astype(np.uint64)
+    keys = targets.take(sources).astype(np.uint64) << np.uint64(32) | sources.astype(np.uint64)
     keys.sort()
     target, source = (keys >> np.uint64(32)).astype(np.intp), (keys & _LOW32).astype(np.intp)
-    same = target[1:] == target[:-1]
-    last = np.append(~same, True)[: target.size]
-    held = _values_held(n, target[last], source[last])
-    order = held.copy()  # a position that swaps with itself keeps what it holds
-    order[source] = target  # the first to reach into a position finds the position's own number,
-    order[source[1:][same]] = held[source[:-1][same]]  # a later one what the one before has left there
-    return order.astype(np.int64, copy=False)
+    last = np.append(np.flatnonzero(target[1:] != target[:-1]), target.size - 1) if target.size else target
+    held = _values_held(n, target.take(last), source.take(last))
+    # The first to reach into a position finds the position's own number, a later one what the one before left there.
+    found = target.copy()
+    np.copyto(found[1:], held.take(source[:-1]), where=target[1:] == target[:-1])
+    held[source] = found  # a position that swaps with itself keeps what it holds
+    return held.astype(np.int64, copy=False)
 
 
 def _values_held(n: int, target: Positions, source: Positions) -> Positions:
@@ -81,10 +81,10 @@ def _values_held(n: int, target: Positions, source: Positions) -> Positions:
     held = np.arange(n)
     held[target] = source
     while target.size:
-        found = held[target]
-        further = held[found]
+        found = held.take(target)
+        further = held.take(found)
         held[target] = further
-        target = target[further != found]
+        target = target.take(np.flatnonzero(further != found))
     return held
 
 

@@ -23,24 +23,26 @@ Attempt = Callable[[Doubles, Doubles], tuple[Doubles, npt.NDArray[np.bool_]]]
 
 _INT64_MIN = -(1 << 63)
 _MAX_CATEGORIES = 1 << 24
+_LOWEST_LOG = -1e6  # stands for the log of zero: finite, yet longer than any number of trials takes
+_MANY = 32  # elements alike, for which rounds are worth their arrays
 
 
 class _Reader:
     """Uniform doubles one by one. It reads ahead only what is going to be needed in any case."""
 
-    __slots__ = ("_ahead", "_engine")
+    __slots__ = ("_engine", "_next")
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._ahead: Iterator[float] = iter(())
+        self._next: Callable[[], float] = iter(()).__next__
 
     def uniform(self, waiting: int) -> float:
         """The next double, while `waiting` elements after this one will take at least one each."""
-        value = next(self._ahead, None)
-        if value is None:
-            self._ahead = iter(self._engine.doubles(min(waiting + 1, CHUNK)).tolist())
-            value = next(self._ahead)
-        return value
+        try:
+            return self._next()
+        except StopIteration:
+            self._next = iter(self._engine.double_list(min(waiting + 1, CHUNK))).__next__
+            return self._next()
 
     def normal(self, waiting: int) -> float:
         """The next standard normal, from the pair at hand or a new one."""
@@ -62,6 +64,12 @@ def _rounds(engine: Engine, count: int, attempt: Attempt) -> Doubles:
         accepted.append(values[good])
         count -= accepted[-1].size
     return np.concatenate(accepted) if accepted else np.empty(0)
+
+
+def _each_once(function: Callable[[float], float], values: Doubles) -> Doubles:
+    """`function` of the values, called once for each different one."""
+    different, place = np.unique(values, return_inverse=True)
+    return np.array([function(value) for value in different.tolist()], np.float64)[place]
 
 
 def _is_uniform(values: Array) -> bool:
@@ -165,11 +173,33 @@ def poisson(rate: Array, generator: Generator | None = None) -> Array:
     counts = np.zeros(rates.size, np.int64)
     engine = engine_of(generator)
     with engine.lock, np.errstate(all="ignore"):
-        if drawn.size >= 32 and rates[drawn[0]] >= 10 and _is_uniform(rates[drawn]):
-            counts[drawn] = _rounds(engine, drawn.size, _poisson_attempt(float(rates[drawn[0]]))).astype(np.int64)
-        else:
-            counts[drawn] = _poisson_each(_Reader(engine), rates[drawn])
+        counts[drawn] = _poisson_drawn(engine, rates[drawn])
     return from_int64(counts, rate.dtype).reshape(rate.shape)
+
+
+def _poisson_drawn(engine: Engine, rates: Doubles) -> Any:
+    if not (rates >= 10).any():
+        return _poisson_small(engine, np.exp(-rates).tolist())
+    if rates.size >= _MANY and _is_uniform(rates):
+        return _rounds(engine, rates.size, _poisson_attempt(float(rates[0]))).astype(np.int64)
+    return _poisson_each(_Reader(engine), rates)
+
+
+def _poisson_small(engine: Engine, limits: list[float]) -> list[int]:
+    """How many uniform factors keep a product above each limit."""
+    counts: list[int] = []
+    product, count = 1.0, 0
+    while len(counts) < len(limits):
+        limit = limits[len(counts)]
+        for uniform in engine.double_list(min(len(limits) - len(counts), CHUNK)):
+            product *= uniform
+            if product > limit:
+                count += 1
+            else:
+                counts.append(count)
+                product, count = 1.0, 0
+                limit = limits[len(counts)] if len(counts) < len(limits) else 0.0
+    return counts
 
 
 def _poisson_constants(rates: Any) -> tuple[Any, Any, Any, Any]:
@@ -188,7 +218,7 @@ def _poisson_attempt(rate: float) -> Attempt:
         good = (us >= 0.07) & (v <= v_r)
         unsure = np.flatnonzero(~good & (k >= 0) & ((us >= 0.013) | (v <= us)))
         k_unsure = k[unsure]
-        log_factorials = np.array([math.lgamma(n + 1) for n in k_unsure.tolist()])
+        log_factorials = _each_once(lambda n: math.lgamma(n + 1), k_unsure)
         area = np.log(v[unsure]) + math.log(inverse_alpha) - np.log(a / (us[unsure] * us[unsure]) + b)
         good[unsure] = area <= -rate + k_unsure * math.log(rate) - log_factorials
         return k, good
@@ -200,7 +230,7 @@ def _poisson_each(reader: _Reader, rates: Doubles) -> list[int]:
     constants = (c.tolist() for c in _poisson_constants(rates))
     waiting = range(rates.size - 1, -1, -1)
     return [
-        _poisson_large(reader, left, rate, *given) if rate >= 10 else _poisson_small(reader, left, rate)
+        _poisson_large(reader, left, rate, *given) if rate >= 10 else _poisson_single(reader, left, rate)
         for left, rate, *given in zip(waiting, rates.tolist(), *constants)
     ]
 
@@ -223,8 +253,8 @@ def _poisson_large(
             return k
 
 
-def _poisson_small(reader: _Reader, waiting: int, rate: float) -> int:
-    """How many uniform factors keep the product above exp(-rate)."""
+def _poisson_single(reader: _Reader, waiting: int, rate: float) -> int:
+    """`_poisson_small` for one element among others."""
     limit, product, count = math.exp(-rate), 1.0, 0
     while True:
         product *= reader.uniform(waiting)
@@ -267,63 +297,95 @@ def _binomial_drawn(engine: Engine, trials: Array, chance: Array) -> Array:
     rarer = np.where(mirrored, (1.0 - chance.astype(np.float64)).astype(chance.dtype), chance)
     large = trials * rarer >= 10.0
     with engine.lock, np.errstate(all="ignore"):
-        if trials.size >= 32 and large[0] and _is_uniform(trials) and _is_uniform(rarer):
-            found = _rounds(engine, trials.size, _Btrs(trials[:1], rarer[:1]).attempt)
+        if not large.any():
+            found: Any = _binomial_small(engine, trials.tolist(), np.log1p(-rarer).tolist())
+        elif trials.size >= _MANY and _is_uniform(trials) and _is_uniform(rarer):
+            found = _rounds(engine, trials.size, next(_transformed(trials[:1], rarer[:1])).attempt)
         else:
-            found = np.array(_binomial_each(_Reader(engine), trials, rarer, large))
-    return np.where(mirrored, trials - found.astype(trials.dtype), found)
+            found = _binomial_each(_Reader(engine), trials, rarer, large)
+    successes = np.array(found, trials.dtype)
+    return np.where(mirrored, trials - successes, successes)
 
 
-def _binomial_each(reader: _Reader, trials: Array, chance: Array, large: Array) -> list[float]:
-    log_failure = np.log1p(-chance).tolist()
-    found: list[float] = []
-    for i, n in enumerate(trials.tolist()):
-        waiting = trials.size - 1 - i
-        if large[i]:
-            found.append(_Btrs(trials[i : i + 1], chance[i : i + 1]).draw(reader, waiting))
-        else:
-            found.append(_binomial_small(reader, waiting, n, log_failure[i]))
+def _binomial_small(engine: Engine, trials: list[float], log_failure: list[float]) -> list[int]:
+    """How many geometric waiting times fit into the trials of each element."""
+    found: list[int] = []
+    elapsed, successes = 0.0, 0
+    while len(found) < len(trials):
+        n, step = trials[len(found)], log_failure[len(found)]
+        uniforms = engine.doubles(min(len(trials) - len(found), CHUNK))
+        for log in np.log(uniforms).clip(min=_LOWEST_LOG).tolist():
+            elapsed += math.ceil(log / step)
+            if elapsed <= n:
+                successes += 1
+            else:
+                found.append(successes)
+                elapsed, successes = 0.0, 0
+                if len(found) < len(trials):
+                    n, step = trials[len(found)], log_failure[len(found)]
     return found
 
 
-def _binomial_small(reader: _Reader, waiting: int, trials: float, log_failure: float) -> int:
-    """How many geometric waiting times fit into the trials."""
+def _binomial_each(reader: _Reader, trials: Array, chance: Array, large: Array) -> list[float]:
+    transformed = _transformed(trials[large], chance[large])
+    log_failure = np.log1p(-chance).tolist()
+    waiting = range(trials.size - 1, -1, -1)
+    return [
+        next(transformed).draw(reader, left) if is_large else _binomial_single(reader, left, n, step)
+        for left, is_large, n, step in zip(waiting, large.tolist(), trials.tolist(), log_failure)
+    ]
+
+
+def _binomial_single(reader: _Reader, waiting: int, trials: float, log_failure: float) -> int:
+    """`_binomial_small` for one element among others."""
     elapsed, successes = 0.0, 0
     while True:
-        elapsed += math.ceil(_log(reader.uniform(waiting)) / log_failure)
+        elapsed += math.ceil(max(_log(reader.uniform(waiting)), _LOWEST_LOG) / log_failure)
         if elapsed > trials:
             return successes
         successes += 1
 
 
-class _Btrs:
-    """Hörmann's transformed rejection for binomials (1993), set up in the element type as torch does."""
+def _transformed(trials: Array, chance: Array) -> Iterator[_Transformed]:
+    """The samplers of large binomials, set up in the element type as torch does it."""
+    one = trials.dtype.type(1)
+    deviation = np.sqrt(trials * chance * (one - chance))
+    mode = np.floor((trials + one) * chance)
+    columns = (trials, chance, deviation, trials * chance, chance / (one - chance), mode)
+    return (_Transformed(*given) for given in zip(*(column.tolist() for column in columns)))
+
+
+class _Transformed:
+    """Hörmann's transformed rejection for binomials (BTRS, 1993)."""
 
     __slots__ = ("a", "alpha", "b", "c", "m", "mode_term", "n", "r", "v_r")
 
-    def __init__(self, trials: Array, chance: Array) -> None:
-        one = trials.dtype.type(1)
-        self.n, p = float(trials[0]), float(chance[0])
-        deviation = float(np.sqrt(trials * chance * (one - chance))[0])
+    def __init__(self, n: float, p: float, deviation: float, mean: float, odds: float, mode: float) -> None:
+        self.n, self.r, self.m = n, odds, mode
         self.b = 1.15 + 2.53 * deviation
         self.a = -0.0873 + 0.0248 * self.b + 0.01 * p
-        self.c = float((trials * chance)[0]) + 0.5
+        self.c = mean + 0.5
         self.v_r = 0.92 - 4.2 / self.b
-        self.r = float((chance / (one - chance))[0])
         self.alpha = (2.83 + 5.1 / self.b) * deviation
-        self.m = float(np.floor((trials + one) * chance)[0])
-        rest = self.n - self.m
-        self.mode_term = (self.m + 0.5) * math.log((self.m + 1) / (self.r * (rest + 1)))
-        self.mode_term += _stirling_tail(self.m) + _stirling_tail(rest)
+        self.mode_term = (mode + 0.5) * math.log((mode + 1) / (odds * (n - mode + 1)))
+        self.mode_term += _stirling_tail(mode) + _stirling_tail(n - mode)
 
     def draw(self, reader: _Reader, waiting: int) -> float:
         while True:
-            u, v = reader.uniform(waiting), reader.uniform(waiting)
-            k, good = self.attempt(np.array([u]), np.array([v]))
-            if good[0]:
-                return float(k[0])
+            u = reader.uniform(waiting) - 0.5
+            v = reader.uniform(waiting)
+            us = 0.5 - abs(u)
+            if us == 0:
+                continue
+            k = math.floor((2 * self.a / us + self.b) * u + self.c)
+            if 0 <= k <= self.n:
+                if us >= 0.07 and v <= self.v_r:
+                    return k
+                if _log(v * self.alpha / (self.a / (us * us) + self.b)) <= self.bound(k):
+                    return k
 
     def attempt(self, first: Doubles, v: Doubles) -> tuple[Doubles, npt.NDArray[np.bool_]]:
+        """`draw` for many at once: the values, and which of them are accepted."""
         u = first - 0.5
         us = 0.5 - np.abs(u)
         k = np.floor((2 * self.a / us + self.b) * u + self.c)
@@ -332,7 +394,7 @@ class _Btrs:
         unsure = np.flatnonzero(possible & ~good)
         us, v = us[unsure], v[unsure]
         area = np.log(v * self.alpha / (self.a / (us * us) + self.b))
-        good[unsure] = area <= np.array([self.bound(x) for x in k[unsure].tolist()])
+        good[unsure] = area <= _each_once(self.bound, k[unsure])
         return k, good
 
     def bound(self, k: float) -> float:
