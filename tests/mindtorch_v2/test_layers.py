@@ -26,7 +26,7 @@ LAYERS = {
     "L4": "_bind _operators nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
     "L5": "nn.* optim.* utils.* amp.* serialization.* testing.* distributed.*",
     "P": "profiler.* cli",
-    "F": ". autograd autograd.profiler autograd.profiler_util profiler profiler.itt",
+    "F": ". autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy profiler profiler.itt",
 }
 ORDER = ["L0", "L1", "L2", "L3", "L4", "L5"]  # a layer imports itself and the ones before it
 MAY_IMPORT = {layer: {*ORDER[: i + 1]} for i, layer in enumerate(ORDER)}
@@ -46,6 +46,10 @@ PROFILER = [
     "events",
     "averages",
     "table memory export report",
+    "lists",
+    "annotate steps overhead emit",
+    "run",
+    "legacy",
     "profiler",
     "cli",
 ]

@@ -261,7 +261,8 @@ def _pairs(codes: Ints, others: NDArray[Any]) -> Ints:
     """One number for each pair of numbers."""
     codes, _ = _dense(codes)
     width = int(others.max()) + 1 if len(others) else 1
-    return codes * width + others
+    pairs: Ints = codes * width + others
+    return pairs
 
 
 def _dense(codes: Ints) -> tuple[Ints, Ints]:
