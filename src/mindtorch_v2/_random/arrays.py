@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._dtype import FROM_NUMPY, finfo
 from ..kernels.checks import BFLOAT16
-from .engine import Doubles
+from .engine import Doubles, Floats
 
 Array: TypeAlias = npt.NDArray[Any]
 Size: TypeAlias = int | Sequence[int]
@@ -56,9 +56,14 @@ def in_both_parts(size: Size, dtype: np.dtype[Any], draw: Callable[[tuple[int, .
     return draw((*shape, 2), FLOAT64 if dtype.itemsize == 16 else FLOAT32).view(dtype).reshape(shape)
 
 
-def rounded(values: Doubles, dtype: np.dtype[Any]) -> Array:
-    """Doubles to `dtype`; C++ converts them to the narrow floats by way of single precision."""
-    return (values.astype(np.float32) if dtype in NARROW else values).astype(dtype, copy=False)
+def quiet() -> np.errstate:
+    """Without NumPy's warnings: what overflows or is no number comes out as such, as in torch."""
+    return np.errstate(all="ignore")
+
+
+def rounded(values: Floats | Doubles, dtype: np.dtype[Any]) -> Array:
+    """Floats to `dtype`; C++ converts doubles to the narrow ones by way of single precision."""
+    return (values.astype(np.float32, copy=False) if dtype in NARROW else values).astype(dtype, copy=False)
 
 
 def from_int64(values: npt.NDArray[np.int64], dtype: np.dtype[Any]) -> Array:

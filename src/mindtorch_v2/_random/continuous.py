@@ -24,6 +24,7 @@ from .arrays import (
     in_both_parts,
     largest,
     numel,
+    quiet,
     rounded,
 )
 from .engine import CHUNK, Doubles, Engine, Floats, Generator, Words32, engine_of
@@ -105,6 +106,7 @@ def normal_(out: Array, mean: float = 0.0, std: float = 1.0, generator: Generato
     return fill(out, lambda size: _normal(size, out.dtype, mean, std, generator, contiguous=contiguous))
 
 
+@quiet()
 def normal_of(mean: Array | float, std: Array | float, generator: Generator | None = None) -> Array:
     """Normal numbers with a mean or a deviation per element, in the type of `mean` (of `std`, if mean is a number)."""
     shape = _broadcast_shape(np.shape(mean), np.shape(std))
@@ -137,21 +139,24 @@ def _normal(
     engine = engine_of(generator)
     with engine.lock:
         if count < 16 or not contiguous:
-            return rounded(standard_normals(engine, count) * std + mean, dtype).reshape(size)
-        in_blocks = _normal_blocks64 if dtype == FLOAT64 else _normal_blocks32
-        values = in_blocks(engine, count, redraw=dtype in (FLOAT32, FLOAT64))
-    if std != 1.0:
+            values: Array = standard_normals(engine, count)
+        elif dtype == FLOAT64:
+            values = _normal_blocks64(engine, count)
+        else:
+            values = _normal_blocks32(engine, count, redraw=dtype == FLOAT32)
+    if std == 1.0 and mean == 0.0:
+        return rounded(values, dtype).reshape(size)
+    with quiet():
         values *= std
-    if mean != 0.0:
         values += mean
-    return values.astype(dtype, copy=False).reshape(size)
+        return rounded(values, dtype).reshape(size)
 
 
 def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
     """Box-Muller on blocks of sixteen uniforms: eight for the radii, eight for the angles.
 
-    The last sixteen values come from a block of their own when `count` leaves a rest. Types of single precision and
-    wider have drawn a uniform for each element of the rest before (`redraw`); the narrow ones draw whole blocks only.
+    The last sixteen values come from a block of their own when `count` leaves a rest. Single and double
+    precision have drawn a uniform for each element of the rest before (`redraw`); the narrow types draw whole blocks.
     """
     values = np.empty(count, np.float32)
     whole, rest = count - count % 16, count % 16
@@ -183,8 +188,8 @@ def _box_muller32(words: Words32, out: Floats) -> None:
     filled[1::2] = theta.view(_EIGHT)
 
 
-def _normal_blocks64(engine: Engine, count: int, *, redraw: bool) -> Doubles:
-    """`_normal_blocks32` in double precision, where a rest is always drawn before."""
+def _normal_blocks64(engine: Engine, count: int) -> Doubles:
+    """`_normal_blocks32` in double precision."""
     values = engine.doubles(count)
     _box_muller64(values[: count - count % 16])
     if count % 16:
@@ -225,6 +230,7 @@ def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         raise broadcast_error(a, b) from None
 
 
+@quiet()
 def exponential(size: Size, dtype: npt.DTypeLike, lambd: float = 1.0, generator: Generator | None = None) -> Array:
     dtype = np.dtype(dtype)
     if not lambd > 0.0:
@@ -242,6 +248,7 @@ def exponential_(out: Array, lambd: float = 1.0, generator: Generator | None = N
     return fill(out, lambda size: exponential(size, out.dtype, lambd, generator))
 
 
+@quiet()
 def geometric(size: Size, dtype: npt.DTypeLike, p: float, generator: Generator | None = None) -> Array:
     """The count of trials up to the first success."""
     dtype = np.dtype(dtype)
@@ -261,6 +268,7 @@ def geometric_(out: Array, p: float, generator: Generator | None = None) -> Arra
     return fill(out, lambda size: geometric(size, out.dtype, p, generator))
 
 
+@quiet()
 def cauchy(
     size: Size, dtype: npt.DTypeLike, median: float = 0.0, sigma: float = 1.0, generator: Generator | None = None
 ) -> Array:
@@ -282,6 +290,7 @@ def cauchy_(out: Array, median: float = 0.0, sigma: float = 1.0, generator: Gene
     return fill(out, lambda size: cauchy(size, out.dtype, median, sigma, generator))
 
 
+@quiet()
 def log_normal(
     size: Size, dtype: npt.DTypeLike, mean: float = 1.0, std: float = 2.0, generator: Generator | None = None
 ) -> Array:

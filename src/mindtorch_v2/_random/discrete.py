@@ -25,6 +25,7 @@ from .arrays import (
     largest,
     memory_order,
     numel,
+    quiet,
     rounded,
     shape_of,
 )
@@ -167,8 +168,9 @@ def _float_range(dtype: np.dtype[Any], low: int, high: int | None) -> tuple[int,
 
 def _rounded_int(value: int, dtype: np.dtype[Any]) -> int:
     """`value` rounded to the type and back to int64, as x86 converts: what does not fit becomes the smallest."""
-    rounded = float(from_int64(np.array(value, np.int64), dtype))
-    return int(rounded) if abs(rounded) < 2.0**63 else _INT64_MIN
+    with quiet():
+        nearest = float(from_int64(np.array(value, np.int64), dtype))
+    return int(nearest) if abs(nearest) < 2.0**63 else _INT64_MIN
 
 
 def _check_in_range(dtype: np.dtype[Any], low: int, last: int) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .._errors import broadcast_error
 from ..kernels.checks import is_float, not_implemented, type_name
-from .arrays import FLOAT32, FLOAT64, NARROW, Array, from_int64
+from .arrays import FLOAT32, FLOAT64, NARROW, Array, from_int64, quiet
 from .continuous import exponential, normal_pair
 from .engine import CHUNK, Doubles, Engine, Generator, engine_of
 
@@ -98,7 +98,8 @@ def multinomial(
 def _by_keys(rows: Array, num_samples: int, generator: Generator | None) -> npt.NDArray[np.int64]:
     """The largest p / e, e exponential: sampling without replacement as a race."""
     _check_probabilities(rows)
-    keys = rows / exponential(rows.shape, rows.dtype, 1.0, generator)
+    with quiet():
+        keys = rows / exponential(rows.shape, rows.dtype, 1.0, generator)
     keys = keys.astype(np.float32) if keys.dtype in NARROW else keys
     if num_samples == 1:
         first: npt.NDArray[np.int64] = keys.argmax(-1, keepdims=True).astype(np.int64, copy=False)
@@ -172,7 +173,7 @@ def poisson(rate: Array, generator: Generator | None = None) -> Array:
     drawn = np.flatnonzero(rates)
     counts = np.zeros(rates.size, np.int64)
     engine = engine_of(generator)
-    with engine.lock, np.errstate(all="ignore"):
+    with engine.lock, quiet():
         counts[drawn] = _poisson_drawn(engine, rates[drawn])
     return from_int64(counts, rate.dtype).reshape(rate.shape)
 
@@ -296,7 +297,7 @@ def _binomial_drawn(engine: Engine, trials: Array, chance: Array) -> Array:
     mirrored = chance > 0.5
     rarer = np.where(mirrored, (1.0 - chance.astype(np.float64)).astype(chance.dtype), chance)
     large = trials * rarer >= 10.0
-    with engine.lock, np.errstate(all="ignore"):
+    with engine.lock, quiet():
         if not large.any():
             found: Any = _binomial_small(engine, trials.tolist(), np.log1p(-rarer).tolist())
         elif trials.size >= _MANY and _is_uniform(trials) and _is_uniform(rarer):
@@ -452,7 +453,7 @@ def _gammas(alpha: Array, generator: Generator | None) -> Doubles:
     shapes = shapes[drawn]
     samples = np.zeros(alpha.size)
     engine = engine_of(generator)
-    with engine.lock, np.errstate(all="ignore"):
+    with engine.lock, quiet():
         boost = np.where(shapes < 1, one / shapes, 0).tolist()
         d = (np.where(shapes < 1, shapes + one, shapes) - np.float32(1) / np.float32(3)).astype(np.float64)
         c = (1.0 / np.sqrt(9.0 * d)).tolist()

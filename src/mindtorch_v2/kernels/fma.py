@@ -26,7 +26,7 @@ def fma32(x: Floats, scale: np.float32, shift: np.float32) -> Floats:
     middle = np.flatnonzero((total.view(np.int64) & 0x1FFFFFFF) == 0x10000000)
     if middle.size:
         rest = _sum_error(wide[middle], float(shift), total[middle])
-        result[middle] = np.where(rest == 0, total[middle], np.nextafter(total[middle], rest * np.inf))
+        result[middle] = np.where(rest == 0, total[middle], np.nextafter(total[middle], np.copysign(np.inf, rest)))
     return result
 
 
