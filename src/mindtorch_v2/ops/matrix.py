@@ -1,36 +1,518 @@
-"""Rows of matrix products."""
+"""Rows of matrix products: vectors, matrices, batches of matrices, `matmul` and `linear` which choose among them.
+
+Contractions by name or axis (einsum, tensordot) are in `contract`.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from .._op import composite, op
-from .view import t
+from .._dtype import FROM_NUMPY
+from .._errors import broadcast_error, shape_text
+from .._op import composite, in_place, op
+from .._tensor import Tensor, make
+from ..autograd import graph
+from ..kernels.checks import not_implemented, type_name
+from ..kernels.precision import is_half
+from .view import _unsafe_view, expand, reshape, t, transpose, type_text, unsqueeze
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+unsafe_view = _unsafe_view.function
+
+
+def conj(x: Tensor) -> Any:
+    """The conjugate of a complex tensor; a real one as it is, without an event."""
+    return x.conj() if x._a.dtype.kind == "c" else x  # type: ignore[attr-defined]
+
+
+def scaled(x: Any, factor: Any) -> Any:
+    """`x` times a number; `x` itself where that is 1."""
+    return x if factor == 1 else x * (factor.conjugate() if isinstance(factor, complex) else factor)
+
+
+def cpp_name(a: Any) -> str:
+    return FROM_NUMPY[a.dtype].cpp_name
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def product(a: Any, b: Any) -> Any:
+    """The matrix product of arrays whose types agree; 16-bit floats are added up in float32."""
+    if is_half(a.dtype):
+        return np.matmul(a.astype(F32), b.astype(F32)).astype(a.dtype)
+    return a.dot(b) if a.ndim < 3 and b.ndim < 3 else np.matmul(a, b)
+
+
+def sum_of(c: Any, ab: Any, beta: Any, alpha: Any) -> Any:
+    """`beta * c + alpha * ab`; `c` does not count at all where beta is 0."""
+    if is_half(c.dtype):
+        return sum_of(c.astype(F32), ab.astype(F32), beta, alpha).astype(c.dtype)
+    if alpha != 1:
+        ab = ab * np.asarray(alpha).astype(ab.dtype)
+    if beta == 0:
+        return ab
+    return ab + (c if beta == 1 else c * np.asarray(beta).astype(c.dtype))
+
+
+def refuse_bool(name: str, a: Any) -> None:
+    if a.dtype.kind == "b":
+        raise not_implemented(name, a.dtype)
+
+
+def _check_multiply(a: Any, b: Any) -> None:
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+
+
+def check_expands(c: Any, target: tuple[int, ...]) -> None:
+    """The error of `expand` unless `c` broadcasts to `target`."""
+    if c.ndim > len(target):
+        raise RuntimeError(
+            f"expand({type_text(c)}{{{shape_text(c.shape)}}}, size={shape_text(target)}): the number of sizes provided "
+            f"({len(target)}) must be greater or equal to the number of dimensions in the tensor ({c.ndim})"
+        )
+    lead = len(target) - c.ndim
+    for i in range(c.ndim - 1, -1, -1):
+        if c.shape[i] not in (1, target[lead + i]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({target[lead + i]}) must match the existing size ({c.shape[i]}) at "
+                f"non-singleton dimension {lead + i}.  Target sizes: {shape_text(target)}.  Tensor sizes: "
+                f"{shape_text(c.shape)}"
+            )
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    return strides[0] == itemsize and strides[1] == sizes[0] * itemsize
+
+
+def left_gradient(g: Any, mat2: Any, sizes: Any, strides: Any) -> Any:
+    """Gradient of the left factor, laid out in memory as that is."""
+    if _column_major(sizes, strides, g._a.itemsize):
+        return t(mm(conj(mat2), t(g)))
+    return mm(g, conj(t(mat2)))
+
+
+def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
+    """Gradient of the right factor, laid out in memory as that is."""
+    if _column_major(sizes, strides, g._a.itemsize):
+        return t(mm(t(g), conj(mat1)))
+    return mm(conj(t(mat1)), g)
 
 
 @op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     flops=lambda i: 2 * i.shapes[0][0] * i.shapes[0][1] * i.shapes[1][1],
-    self=lambda g, mat2: mm(g, t(mat2)),
-    mat2=lambda g, self: mm(t(self), g),
+    self=lambda g, mat2, self_sizes, self_strides: left_gradient(g, mat2, self_sizes, self_strides),
+    mat2=lambda g, self, mat2_sizes, mat2_strides: right_gradient(g, self, mat2_sizes, mat2_strides),
 )
 def _mm(a: Any, b: Any) -> Any:
-    try:
-        return a.dot(b)
-    except ValueError:
+    d = a.dtype
+    if (d is F32 or d is F64) and b.dtype is d and a.ndim == 2 and b.ndim == 2:
+        try:
+            return a.dot(b)
+        except ValueError:
+            pass
+    return _mm_checked(a, b)
+
+
+def _mm_checked(a: Any, b: Any) -> Any:
+    if a.ndim != 2 or b.ndim != 2:
+        raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
+    _check_multiply(a, b)
+    if a.dtype != b.dtype:
         raise RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
-        ) from None
+            f"expected m1 and m2 to have the same dtype, but got: {cpp_name(a)} != {cpp_name(b)}"
+        )
+    refuse_bool("addmm_impl_cpu_", a)
+    return product(a, b)
 
 
 mm = _mm.function
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor")
+def _addmm_expanded(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    """addmm with the expansion of its first argument as an op of its own."""
+    if mat1._a.ndim == mat2._a.ndim == 2:
+        target = (mat1._a.shape[0], mat2._a.shape[1])
+        if self._a.shape != target and mat1._a.shape[1] == mat2._a.shape[0]:
+            self = expand(self, target)
+    return make(_add_product(self._a, mat1._a, mat2._a, beta, alpha))
+
+
+def _add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    d = a.dtype
+    if (d is F32 or d is F64) and b.dtype is d and c.dtype is d and a.ndim == 2 and b.ndim == 2:
+        if beta == 1 and alpha == 1:
+            try:
+                r = a.dot(b)
+                r += c
+                return r
+            except ValueError:
+                pass
+    return _addmm_checked(c, a, b, beta, alpha)
+
+
+def _addmm_checked(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    for name, x in (("mat1", a), ("mat2", b)):
+        if x.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
+    _check_multiply(a, b)
+    for name, x in (("self", c), ("mat1", a)):
+        if x.dtype != b.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, but got {type_name(x.dtype)} and {type_name(b.dtype)}"
+            )
+    check_expands(c, (a.shape[0], b.shape[1]))
+    refuse_bool("addmm_impl_cpu_", a)
+    return sum_of(c, product(a, b), beta, alpha)
+
+
+addmm_row = op(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    calls=_addmm_expanded,
+    flops=lambda i: 2 * i.shapes[1][0] * i.shapes[1][1] * i.shapes[2][1],
+    self=lambda g, beta: scaled(g, beta),
+    mat1=lambda g, mat2, mat1_sizes, mat1_strides, alpha: scaled(
+        left_gradient(g, mat2, mat1_sizes, mat1_strides), alpha
+    ),
+    mat2=lambda g, mat1, mat2_sizes, mat2_strides, alpha: scaled(
+        right_gradient(g, mat1, mat2_sizes, mat2_strides), alpha
+    ),
+)(_add_product)
+addmm = addmm_row.function
+addmm_ = in_place(addmm_row)
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def _mv_array(a: Any, x: Any) -> Any:
+    d = a.dtype
+    if (d is F32 or d is F64) and x.dtype is d and a.ndim == 2 and x.ndim == 1:
+        try:
+            return a.dot(x)
+        except ValueError:
+            pass
+    if a.ndim != 2 or x.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {x.ndim}")
+    return _addmv_array(np.zeros(a.shape[0], x.dtype), a, x, 0, 1)
+
+
+def _addmv_array(c: Any, a: Any, x: Any, beta: Any, alpha: Any) -> Any:
+    if a.ndim != 2 or x.ndim != 1 or c.ndim > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {c.ndim}, {a.ndim}, {x.ndim}")
+    if a.shape[1] != x.shape[0] or (c.ndim and c.shape[0] not in (1, a.shape[0])):
+        raise RuntimeError(
+            f"size mismatch, got input ({c.shape[0] if c.ndim else 1}), mat ({a.shape[0]}x{a.shape[1]}), "
+            f"vec ({x.shape[0]})"
+        )
+    if not c.dtype == a.dtype == x.dtype:
+        names = [type_name(v.dtype) for v in (c, a, x)]
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}"
+        )
+    refuse_bool("addmv_impl_cpu", a)
+    return sum_of(c, product(a, x), beta, alpha)
+
+
+addmv_row = op(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    self=lambda g, beta: scaled(g, beta),
+    mat=lambda g, vec, alpha: scaled(ger(g, conj(vec)), alpha),
+    vec=lambda g, mat, alpha: scaled(mv(t(conj(mat)), g), alpha),
+)(_addmv_array)
+addmv = addmv_row.function
+addmv_ = in_place(addmv_row)
+
+
+def _mv_calls(self: Any, vec: Any) -> Any:
+    if self._a.ndim != 2 or vec._a.ndim != 1:
+        return make(_mv_array(self._a, vec._a))
+    return addmv_.function(self.new_empty((self._a.shape[0],), dtype=vec.dtype), self, vec, beta=0)
+
+
+mv = op(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    calls=_mv_calls,
+    self=lambda g, vec: ger(g, conj(vec)),
+    vec=lambda g, self: mv(t(conj(self)), g),
+)(_mv_array).function
+
+
+def _check_dot(name: str, a: Any, b: Any) -> None:
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {type_name(a.dtype)} and {type_name(b.dtype)}"
+        )
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {shape_text(a.shape)} and src {shape_text(b.shape)} to have "
+            f"the same number of elements, but got {a.size} and {b.size} elements respectively"
+        )
+    refuse_bool(name, a)
+
+
+@op(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    self=lambda g, tensor: g * conj(tensor),
+    tensor=lambda g, self: g * conj(self),
+)
+def _dot(a: Any, b: Any) -> Any:
+    if a.ndim != 1 or b.ndim != 1 or a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind not in "fc":
+        _check_dot("dot", a, b)
+    return product(a, b)
+
+
+dot = _dot.function
+
+
+def _vdot_calls(self: Any, other: Any) -> Any:
+    if self._a.dtype.kind == "c":
+        return make(_vdot_array(self._a, other._a))
+    return dot(self, other)
+
+
+def _vdot_array(a: Any, b: Any) -> Any:
+    _check_dot("vdot", a, b)
+    return np.vdot(a, b) if a.dtype.kind == "c" else product(a, b)
+
+
+vdot = op(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    calls=_vdot_calls,
+    self=lambda g, other: conj(g) * other,
+    other=lambda g, self: g * self,
+)(_vdot_array).function
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+def _outer(self: Any, vec2: Any) -> Any:
+    for name, x in (("self", self), ("vec2", vec2)):
+        if x._a.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x._a.ndim}-D")
+    return reshape(self, (self._a.shape[0], 1)) * vec2
+
+
+outer = _outer.function
+ger = composite("ger(Tensor self, Tensor vec2) -> Tensor")(lambda self, vec2: outer(self, vec2)).function
+
+
+def _addr_array(c: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+    for name, v in (("vec1", x), ("vec2", y)):
+        if v.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {v.ndim}-D")
+    check_expands(c, (x.shape[0], y.shape[0]))
+    return sum_of(c, x[:, None] * y, beta, alpha)
+
+
+addr_row = op(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    self=lambda g, beta: scaled(g, beta),
+    vec1=lambda g, vec2, alpha: scaled(mv(g, conj(vec2)), alpha),
+    vec2=lambda g, vec1, alpha: scaled(mv(t(g), conj(vec1)), alpha),
+)(_addr_array)
+addr = addr_row.function
+addr_ = in_place(addr_row)
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def _check_batches(name: str, a: Any, b: Any) -> None:
+    for label, x in (("batch1", a), ("batch2", b)):
+        if x.ndim != 3:
+            raise RuntimeError(f"{label} must be a 3D tensor")
+    if b.shape[:2] != (a.shape[0], a.shape[2]):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {a.shape[2]}] but got: "
+            f"[{b.shape[0]}, {b.shape[1]}]."
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)}")
+    refuse_bool(name, a)
+
+
+@op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    flops=lambda i: 2 * math.prod(i.shapes[0]) * i.shapes[1][2],
+    self=lambda g, mat2: bmm(g, conj(transpose(mat2, 1, 2))),
+    mat2=lambda g, self: bmm(conj(transpose(self, 1, 2)), g),
+)
+def _bmm(a: Any, b: Any) -> Any:
+    if a.ndim != 3 or b.ndim != 3 or a.dtype.kind not in "fc" or a.dtype != b.dtype or a.shape[0] != b.shape[0]:
+        _check_batches("bmm", a, b)
+    elif a.shape[2] != b.shape[1]:
+        _check_batches("bmm", a, b)
+    return product(a, b)
+
+
+bmm = _bmm.function
+
+
+def _baddbmm_array(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    _check_batches("baddbmm", a, b)
+    if c.dtype != a.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {cpp_name(c)}, batch1: {cpp_name(a)}, batch2: {cpp_name(b)}"
+        )
+    check_expands(c, (a.shape[0], a.shape[1], b.shape[2]))
+    return sum_of(c, product(a, b), beta, alpha)
+
+
+def _baddbmm_expanded(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    _check_batches("baddbmm", batch1._a, batch2._a)
+    target = (*batch1._a.shape[:2], batch2._a.shape[2])
+    c = self if self._a.shape == target else expand(self, target)
+    return make(_baddbmm_array(c._a, batch1._a, batch2._a, beta, alpha))
+
+
+baddbmm_row = op(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    calls=_baddbmm_expanded,
+    flops=lambda i: 2 * math.prod(i.shapes[1]) * i.shapes[2][2],
+    self=lambda g, beta: scaled(g, beta),
+    batch1=lambda g, batch2, alpha: scaled(bmm(g, conj(transpose(batch2, 1, 2))), alpha),
+    batch2=lambda g, batch1, alpha: scaled(bmm(conj(transpose(batch1, 1, 2)), g), alpha),
+)(_baddbmm_array)
+baddbmm = baddbmm_row.function
+baddbmm_ = in_place(baddbmm_row)
+
+
+def _spread(g: Any, batches: int) -> Any:
+    return expand(unsqueeze(g, 0), (batches, *g._a.shape))
+
+
+def _addbmm_array(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    if a.ndim == b.ndim == 3 and a.shape[0] != b.shape[0]:
+        raise RuntimeError(
+            f"batch1 and batch2 must have same number of batches, got {a.shape[0]} and {b.shape[0]}"
+        )
+    _check_batches("addbmm", a, b)
+    check_expands(c, (a.shape[1], b.shape[2]))
+    # All batches in one product: rows side by side against columns one below the other.
+    rows = np.moveaxis(a, 0, 1).reshape(a.shape[1], -1)
+    return sum_of(c, product(rows, b.reshape(-1, b.shape[2])), beta, alpha)
+
+
+addbmm_row = op(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    self=lambda g, beta: scaled(g, beta),
+    batch1=lambda g, batch2, alpha: scaled(
+        bmm(_spread(g, batch2._a.shape[0]), conj(transpose(batch2, 1, 2))), alpha
+    ),
+    batch2=lambda g, batch1, alpha: scaled(
+        bmm(conj(transpose(batch1, 1, 2)), _spread(g, batch1._a.shape[0])), alpha
+    ),
+)(_addbmm_array)
+addbmm = addbmm_row.function
+addbmm_ = in_place(addbmm_row)
+
+
+# --- the general products ---------------------------------------------------------------------------------------------
+
+
+@composite("matmul(Tensor self, Tensor other) -> Tensor", out=True)
 def _matmul(self: Any, other: Any) -> Any:
-    return mm(self, other)
+    m, n = self._a.ndim, other._a.ndim
+    if m == 2 and n == 2:
+        return mm(self, other)
+    if m == 0 or n == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
+    if n == 1 and m < 3:
+        return dot(self, other) if m == 1 else mv(self, other)
+    if m == 1 and n == 2:
+        return mm(unsqueeze(self, 0), other).squeeze_(0)
+    if _folds(self, other):
+        return _folded(self, other)
+    return _batched(self, other)
 
 
-__all__ = ["np"]
+matmul = _matmul.function
+
+
+def _folds(self: Tensor, other: Tensor) -> bool:
+    """Whether the larger operand becomes one matrix: without a copy, or with one where the smaller requires grad (its
+    gradient would else be spread over all batches first)."""
+    self_larger = self._a.ndim >= other._a.ndim
+    large, small = (self._a, other) if self_larger else (other._a.swapaxes(-1, -2), self)
+    if large.ndim < 3 or small._a.ndim > 2:
+        return False
+    if graph.edge(small) is not None:
+        return True
+    if self._a.ndim == 2:
+        return False
+    shape, strides = large.shape, large.strides
+    return large.size == 0 or all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(large.ndim - 2))
+
+
+def _folded(self: Any, other: Any) -> Any:
+    flipped = other._a.ndim > self._a.ndim
+    large = other.mT if flipped else self
+    small = other if not flipped else t(self) if self._a.ndim == 2 else self
+    *lead, last = large._a.shape
+    rows = reshape(large, (math.prod(lead), last))
+    if small._a.ndim == 1:
+        return unsafe_view(mv(rows, small), tuple(lead))
+    result = unsafe_view(mm(rows, small), (*lead, small._a.shape[1]))
+    return result.mT.contiguous() if flipped else result
+
+
+def _batched(self: Any, other: Any) -> Any:
+    a, b = self._a.shape, other._a.shape
+    rows = a[-2:-1] or (1,)
+    batch_a, batch_b = a[:-2], b[:-2]
+    if len(a) == len(b) == 3 and a[0] != b[0]:
+        if a[0] == 1 and graph.edge(self) is not None:
+            return matmul(self.squeeze(0), other)
+        if b[0] == 1 and graph.edge(other) is not None:
+            return matmul(self, other.squeeze(0))
+    try:
+        batch = np.broadcast_shapes(batch_a, batch_b)
+    except ValueError:
+        raise broadcast_error(batch_a, batch_b) from None
+    count = math.prod(batch)
+    left = reshape(expand(self, (*batch, *rows, a[-1])), (count, *rows, a[-1]))
+    if len(b) == 1:
+        column = unsqueeze(reshape(expand(other, (*batch, b[0])), (count, b[0])), 2)
+        return unsafe_view(bmm(left, column).squeeze(-1), (*batch, *rows))
+    right = reshape(expand(other, (*batch, *b[-2:])), (count, *b[-2:]))
+    return unsafe_view(bmm(left, right), (*batch, *a[-2:-1], b[-1]))
+
+
+@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+def _linear(input: Any, weight: Any, bias: Any) -> Any:
+    x = input._a
+    if bias is None:
+        if x.ndim == 0 or weight._a.ndim == 0:
+            raise _too_few_dims(x, weight._a)
+        return matmul(input, t(weight))
+    if x.ndim == 2:
+        return addmm(bias, input, t(weight))
+    if x.ndim == 0 or weight._a.ndim == 0:
+        raise _too_few_dims(x, weight._a)
+    if weight._a.ndim == 2 and bias._a.ndim == 1 and x.flags.c_contiguous:
+        *lead, features = x.shape
+        rows = input.view((math.prod(lead), features))
+        return addmm(bias, rows, t(weight)).view((*lead, weight._a.shape[0]))
+    result = matmul(input, t(weight))
+    return result.add_(bias) if np.broadcast_shapes(result._a.shape, bias._a.shape) == result._a.shape else result + bias
+
+
+linear = _linear.function
+
+
+def _too_few_dims(x: Any, weight: Any) -> RuntimeError:
+    return RuntimeError(
+        f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D"
+    )
