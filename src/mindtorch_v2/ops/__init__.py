@@ -1,8 +1,10 @@
 """The op table: one row per operator, by family. Importing this package registers every row."""
 
 from . import arithmetic as arithmetic
+from . import contract as contract
 from . import convert as convert
 from . import creation as creation
+from . import distance as distance
 from . import door as door
 from . import join as join
 from . import matrix as matrix
