@@ -19,7 +19,7 @@ from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
 from .ops import convert, creation
-from .ops.join import unbind
+from .ops.split import unbind
 from .ops.view import _detach
 
 detach = _detach.function

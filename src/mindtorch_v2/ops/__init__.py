@@ -6,9 +6,15 @@ from . import convert as convert
 from . import creation as creation
 from . import distance as distance
 from . import door as door
+from . import fused as fused
 from . import join as join
 from . import matrix as matrix
 from . import order as order
+from . import part as part
 from . import random as random
 from . import reduce as reduce
+from . import reform as reform
+from . import repeat as repeat
+from . import split as split
 from . import view as view
+from . import view_copy as view_copy

@@ -1,76 +1,339 @@
-"""Rows that put tensors together and take them apart."""
+"""Rows that put tensors together: cat, stack and their kin, grids and combinations."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .._errors import wrap_dim
-from .._op import composite, op, view
-from .view import slice_, unsqueeze
+from .._dtype import FROM_NUMPY, can_cast, promote_types
+from .._errors import shape_text, wrap_dim
+from .._front import front
+from .._meta import MetaArray, meta
+from .._op import composite, op, type_name
+from .._tensor import Tensor, make
+from . import creation
+from .part import narrow, slice_
+from .view import _view, expand, flatten, reshape, unsqueeze
+
+# --- cat --------------------------------------------------------------------------------------------------------------
 
 
 def _cat_gradients(g: Any, tensors_sizes: Any, dim: int, needs: Any) -> list[Any]:
     dim = wrap_dim(dim, g._a.ndim)
-    gradients, start = [], 0
+    gradients: list[Any] = []
+    start = 0
     for sizes, needed in zip(tensors_sizes, needs, strict=True):
         if sizes == (0,) and g._a.ndim != 1:
-            gradients.append(None)
+            gradients.append(creation._zeros.function((0,), dtype=g.dtype) if needed else None)
             continue
-        end = start + sizes[dim]
-        gradients.append(narrow(g, dim, start, end - start) if needed else None)
-        start = end
+        gradients.append(narrow(g, dim, start, sizes[dim]) if needed else None)
+        start += sizes[dim]
     return gradients
+
+
+def common_dtype(arrays: Sequence[Any]) -> Any:
+    """The NumPy dtype that arrays are joined in."""
+    first = arrays[0].dtype
+    if all(a.dtype is first for a in arrays):
+        return first
+    found = FROM_NUMPY[first]
+    for a in arrays[1:]:
+        found = promote_types(found, FROM_NUMPY[a.dtype])
+    return found.np
 
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor", tensors=_cat_gradients)
 def _cat(arrays: Any, dim: int) -> Any:
     if not arrays:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    kept = [a for a in arrays if a.shape != (0,)] or arrays[:1]
-    ndim = kept[0].ndim
-    if any(a.ndim == 0 for a in arrays):
-        raise RuntimeError(f"zero-dimensional tensor (at position {[a.ndim for a in arrays].index(0)}) cannot be concatenated")
-    dim = wrap_dim(dim, ndim)
-    for position, a in enumerate(kept):
-        if a.ndim != ndim:
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {ndim} and {a.ndim}")
-        for d in range(ndim):
-            if d != dim and a.shape[d] != kept[0].shape[d]:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {dim}. Expected size {kept[0].shape[d]} but got "
-                    f"size {a.shape[d]} for tensor number {position} in the list."
-                )
-    return np.concatenate(kept, dim)
+    dtype = common_dtype(arrays)
+    kept = [a if a.dtype is dtype else a.astype(dtype) for a in arrays if a.shape != (0,)]
+    if not kept:
+        wrap_dim(dim, 1)
+        return arrays[0].astype(dtype)
+    try:
+        return np.concatenate(kept, dim)
+    except (TypeError, ValueError):
+        raise cat_error(arrays, kept, dim) from None
 
 
 cat = _cat.function
 
 
-@composite("stack(Tensor[] tensors, int dim=0) -> Tensor")
-def _stack(tensors: Any, dim: int) -> Any:
-    if not tensors:
+def cat_error(arrays: Any, kept: Any, dim: int) -> Exception:
+    """Why arrays cannot be concatenated."""
+    for position, a in enumerate(arrays):
+        if a.ndim == 0:
+            return RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+    shape = kept[0].shape
+    dim = wrap_dim(dim, len(shape))
+    for position, a in enumerate(arrays):
+        if a.shape == (0,):
+            continue
+        if a.ndim != len(shape):
+            return RuntimeError(f"Tensors must have same number of dimensions: got {len(shape)} and {a.ndim}")
+        for d, n in enumerate(shape):
+            if d != dim and a.shape[d] != n:
+                return RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but got size "
+                    f"{a.shape[d]} for tensor number {position} in the list."
+                )
+    return RuntimeError(f"tensors of shapes {[a.shape for a in arrays]} cannot be concatenated along dimension {dim}")
+
+
+@front("cat")
+def cat_checked(tensors: Any, dim: Any = 0, *, out: Any = None, axis: Any = None) -> Tensor:
+    """Tensors one after another along a dimension."""
+    if axis is not None:
+        dim = axis
+    if out is not None:
+        found = FROM_NUMPY[common_dtype([t._a for t in tensors])]
+        if not can_cast(found, out.dtype):
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
+            )
+    return cat(tensors, dim, out=out)  # type: ignore[no-any-return]
+
+
+@composite("concat(Tensor[] tensors, int dim=0) -> Tensor")
+def _concat(tensors: Any, dim: int) -> Tensor:
+    return cat(tensors, dim)  # type: ignore[no-any-return]
+
+
+@composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
+def _concatenate(tensors: Any, dim: int) -> Tensor:
+    return cat(tensors, dim)  # type: ignore[no-any-return]
+
+
+# --- stack ------------------------------------------------------------------------------------------------------------
+
+
+def _stack_shape(arrays: Any, dim: int) -> tuple[int, tuple[int, ...]]:
+    """The wrapped dimension, and the shape of the stacked arrays."""
+    if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
-    dim = dim % (tensors[0]._a.ndim + 1)
-    return cat([unsqueeze(t, dim) for t in tensors], dim)
+    shape = arrays[0].shape
+    dim = wrap_dim(dim, len(shape) + 1)
+    for position, a in enumerate(arrays):
+        if a.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {shape_text(shape)} at entry 0 and "
+                f"{shape_text(a.shape)} at entry {position}"
+            )
+    return dim, (*shape[:dim], len(arrays), *shape[dim:])
+
+
+def _stack_called(tensors: Any, dim: int) -> Tensor:
+    dim, shape = _stack_shape([t._a for t in tensors], dim)
+    if dim == len(shape) - 1:
+        return cat([unsqueeze(t, dim) for t in tensors], dim)  # type: ignore[no-any-return]
+    return _view.function(cat(tensors, dim), size=shape)  # type: ignore[no-any-return]
+
+
+@op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    calls=_stack_called,
+    tensors=lambda g, dim: g.unbind(dim),
+)
+def _stack(arrays: Any, dim: int) -> Any:
+    dim, shape = _stack_shape(arrays, dim)
+    if dim == len(shape) - 1:
+        return _cat.kernel([a[..., None] for a in arrays], dim)  # type: ignore[misc]
+    joined = _cat.kernel(arrays, dim) if arrays[0].size else np.empty(shape, common_dtype(arrays))  # type: ignore[misc]
+    return meta(shape, joined.dtype) if type(joined) is MetaArray else joined.reshape(shape)
 
 
 stack = _stack.function
 
 
-@composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)")
-def _narrow(self: Any, dim: int, start: int, length: int) -> Any:
-    return slice_(self, dim, start, start + length, 1)
+def _at_least(self: Tensor, rank: int) -> Tensor:
+    n = self._a.ndim
+    if n >= rank:
+        return self
+    if rank == 1:
+        return reshape(self, shape=(1,))  # type: ignore[no-any-return]
+    if n == 0:
+        return reshape(self, shape=(1,) * rank)  # type: ignore[no-any-return]
+    front_ = unsqueeze(self, 0) if n == 1 else self
+    return front_ if rank == 2 else unsqueeze(front_, -1)  # type: ignore[no-any-return]
 
 
-narrow = _narrow.function
+def _at_least_rows(rank: int) -> Any:
+    """The two rows and the public function of `atleast_1d`, `atleast_2d`, `atleast_3d`."""
+    name = f"atleast_{rank}d"
+    one = composite(f"{name}(Tensor self) -> Tensor", method=False)(lambda self: _at_least(self, rank))
+    many = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]")(
+        lambda tensors: tuple(_at_least(t, rank) for t in tensors)
+    )
+
+    def at_least(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return one.function(tensors[0])
+        return many.function(tensors[0] if len(tensors) == 1 else tensors)
+
+    at_least.__name__ = at_least.__qualname__ = name
+    return front(name)(at_least)
 
 
-@view("unbind.int(Tensor(a) self, int dim=0) -> Tensor[]", self=lambda grads, dim: stack(list(grads), dim))
-def _unbind(a: Any, dim: int) -> Any:
-    moved = a.swapaxes(0, dim) if dim == 0 else np.moveaxis(a, dim, 0)
-    return [moved[i : i + 1].reshape(()) if moved.ndim == 1 else moved[i] for i in range(moved.shape[0])]
+atleast_1d, atleast_2d, atleast_3d = _at_least_rows(1), _at_least_rows(2), _at_least_rows(3)
 
 
-unbind = _unbind.function
+def _need_some(name: str, tensors: Any) -> None:
+    if not len(tensors):
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor")
+def _hstack(tensors: Any) -> Tensor:
+    _need_some("hstack", tensors)
+    lifted = atleast_1d(list(tensors))
+    return cat(lifted, 0 if lifted[0]._a.ndim == 1 else 1)  # type: ignore[no-any-return]
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor")
+def _vstack(tensors: Any) -> Tensor:
+    _need_some("vstack", tensors)
+    return cat(atleast_2d(list(tensors)), 0)  # type: ignore[no-any-return]
+
+
+@composite("row_stack(Tensor[] tensors) -> Tensor")
+def _row_stack(tensors: Any) -> Tensor:
+    return _vstack.function(tensors)  # type: ignore[no-any-return]
+
+
+@composite("dstack(Tensor[] tensors) -> Tensor")
+def _dstack(tensors: Any) -> Tensor:
+    _need_some("dstack", tensors)
+    return cat(atleast_3d(list(tensors)), 2)  # type: ignore[no-any-return]
+
+
+@composite("column_stack(Tensor[] tensors) -> Tensor")
+def _column_stack(tensors: Any) -> Tensor:
+    _need_some("column_stack", tensors)
+    columns = [t if t._a.ndim > 1 else reshape(t, shape=(t._a.size, 1)) for t in tensors]
+    return _hstack.function(columns)  # type: ignore[no-any-return]
+
+
+# --- blocks, grids, combinations --------------------------------------------------------------------------------------
+
+
+def _block_shapes(shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    for position, shape in enumerate(shapes):
+        if len(shape) > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {len(shape)} "
+                "dimensions"
+            )
+    return [(shape[0] if len(shape) == 2 else 1, shape[-1] if shape else 1) for shape in shapes]
+
+
+def _block_gradients(g: Any, tensors_sizes: Any, needs: Any) -> list[Any]:
+    gradients: list[Any] = []
+    row = column = 0
+    for (height, width), sizes, needed in zip(_block_shapes(tensors_sizes), tensors_sizes, needs, strict=True):
+        if needed:
+            block = slice_(slice_(g, 0, row, row + height), 1, column, column + width)
+            gradients.append(reshape(block, shape=sizes))
+        else:
+            gradients.append(None)
+        row, column = row + height, column + width
+    return gradients
+
+
+@op("block_diag(Tensor[] tensors) -> Tensor", out=False, tensors=_block_gradients)
+def _block_diag(arrays: Any) -> Any:
+    shapes = _block_shapes([a.shape for a in arrays])
+    if not arrays:
+        return np.zeros((1, 0), np.float32)
+    whole = np.zeros((sum(h for h, _ in shapes), sum(w for _, w in shapes)), common_dtype(arrays))
+    row = column = 0
+    for a, (height, width) in zip(arrays, shapes, strict=True):
+        whole[row : row + height, column : column + width] = a
+        row, column = row + height, column + width
+    return whole
+
+
+@front("block_diag")
+def block_diag(*tensors: Any) -> Tensor:
+    """A matrix with the given ones along its diagonal."""
+    return _block_diag.function(tensors)  # type: ignore[no-any-return]
+
+
+def _grid(tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Each tensor along a dimension of its own, expanded over the others."""
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t._a.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+        if t._a.dtype != tensors[0]._a.dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(tensors) > 1
+    ordered = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
+    shape = tuple(t._a.size for t in ordered)
+    grids = []
+    for axis, t in enumerate(ordered):
+        along = (1,) * axis + (t._a.size,) + (1,) * (len(shape) - axis - 1)
+        grids.append(expand(_view.function(t, size=along), size=shape))
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+_meshgrid = composite("meshgrid(Tensor[] tensors) -> Tensor[]")(_grid)
+_meshgrid_indexing = composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")(_grid)
+
+
+@front("meshgrid")
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Coordinates of every point of a grid."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
+        return _meshgrid.function(tensors)  # type: ignore[no-any-return]
+    return _meshgrid_indexing.function(tensors, indexing=indexing)  # type: ignore[no-any-return]
+
+
+def _vectors(tensors: Any) -> None:
+    for t in tensors:
+        if t._a.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {shape_text(t._a.shape)}")
+
+
+@composite("cartesian_prod(Tensor[] tensors) -> Tensor")
+def _cartesian_prod(tensors: Any) -> Tensor:
+    _vectors(tensors)
+    if len(tensors) == 1:
+        return tensors[0]  # type: ignore[no-any-return]
+    return stack([flatten(grid) for grid in _meshgrid.function(tensors)], 1)  # type: ignore[no-any-return]
+
+
+@front("cartesian_prod")
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """Every combination of one element of each vector, as rows."""
+    return _cartesian_prod.function(tensors)  # type: ignore[no-any-return]
+
+
+@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", method=False)
+def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
+    _vectors((self,))
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return creation._empty.function((0,), dtype=self.dtype)  # type: ignore[no-any-return]
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    n = self._a.size
+    count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    rows = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64, count * r).reshape(count, r)
+    return reshape(self.index_select(0, make(rows.reshape(-1))), shape=(count, r))  # type: ignore[attr-defined,no-any-return]
+

@@ -1,15 +1,28 @@
-"""Rows of views: other shapes, strides and parts of the same memory."""
+"""Rows of views that keep every element: other sizes, other orders of dimensions, expansion; and plain copies.
+
+Views of a part of the memory are in `part`, changes of a tensor's own shape in `reform`.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .. import _device
+from .._codegen import MISSING
+from .._dtype import FROM_NUMPY
+from .._dtype import dtype as DType
 from .._errors import dim_error, shape_text, wrap_dim, wrap_dims
+from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, op, view
-from .._tensor import Tensor, alias, contiguous_strides, element_strides, memory_owner, storage_of
+from .._op import composite, op, type_name, view
+from .._size import Size
+from .._tensor import Tensor, alias, contiguous_strides, element_strides, storage_of
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
 
 
 def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
@@ -21,7 +34,7 @@ def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
                 raise RuntimeError("only one dimension can be inferred")
             unknown = position
         elif n < 0:
-            raise RuntimeError(f"invalid shape dimension {n}")
+            raise RuntimeError(f"invalid shape dimension {n} at index {position} of shape {shape_text(shape)}")
         else:
             known *= n
     if unknown < 0:
@@ -38,27 +51,41 @@ def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
     return (*shape[:unknown], numel // known, *shape[unknown + 1 :])
 
 
+def sizes_of(name: str, given: Any) -> tuple[int, ...]:
+    """Sizes as plain ints, from an int or a sequence of anything that counts as one."""
+    if isinstance(given, (int, np.integer)):
+        return (int(given),)
+    if isinstance(given, Tensor) and given._a.ndim == 0:
+        return (int(given._a),)
+    sizes = []
+    for position, n in enumerate(given, 1):
+        if not isinstance(n, (int, np.integer, Tensor)):
+            raise TypeError(
+                f"{name}(): argument 'shape' failed to unpack the object at pos {position} with error \"type must be "
+                f"tuple of ints,but got {type(n).__name__}\""
+            )
+        sizes.append(int(n))
+    return tuple(sizes)
+
+
 def view_array(a: Any, shape: tuple[int, ...]) -> Any:
     """`a` in another shape on the same memory, or None where strides do not allow it."""
-    if a.flags.c_contiguous or type(a) is MetaArray:
+    if type(a) is MetaArray:
         return a.reshape(shape)
-    result = a.view()
     try:
-        result.shape = shape
-    except AttributeError:
+        return a.reshape(shape, copy=False)
+    except ValueError:
         return None
-    return result
 
 
 @view("view(Tensor(a) self, int[] size) -> Tensor(a)", self=lambda g, self_sizes: reshape(g, self_sizes))
-def _view(a: Any, size: tuple[int, ...]) -> Any:
+def _view(a: Any, size: Any) -> Any:
     try:
         if a.flags.c_contiguous:
             return a.reshape(size)
-    except ValueError:
+    except (TypeError, ValueError):
         pass
-    size = infer_size(tuple(int(n) for n in size), a.size)
-    result = view_array(a, size)
+    result = view_array(a, infer_size(sizes_of("view", size), a.size))
     if result is None:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
@@ -67,34 +94,140 @@ def _view(a: Any, size: tuple[int, ...]) -> Any:
     return result
 
 
+@composite("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
+def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
+    """Other elements on the same bytes; takes no part in autograd."""
+    return alias(reinterpreted(self._a, dtype), storage_of(self))
+
+
+def reinterpreted(a: Any, d: DType) -> Any:
+    """The bytes of `a` as elements of another dtype."""
+    have, want = a.dtype.itemsize, d.np.itemsize
+    names = f"{type_name(FROM_NUMPY[a.dtype])} as {type_name(d)} (different element sizes)"
+    if have == want:
+        return a.view(d.np)
+    if a.ndim == 0:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
+    if a.size and a.strides[-1] != have:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got {a.strides[-1] // have}")
+    ratio = want // have
+    if want > have:
+        if a.shape[-1] % ratio:
+            raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to view {names}, but got {a.shape[-1]}")
+        for axis, stride in enumerate(a.strides[:-1]):
+            if stride % want:
+                raise RuntimeError(
+                    f"self.stride({axis}) must be divisible by {ratio} to view {names}, but got {stride // have}"
+                )
+    return a.view(d.np)
+
+
+@front("view")
+def view_as_given(input: Tensor, *shape: Any, size: Any = MISSING, dtype: Any = None) -> Tensor:
+    """The same memory in another shape, or as another dtype."""
+    if shape:
+        first = shape[0]
+        if type(first) is int:
+            size = shape
+        elif isinstance(first, DType):
+            dtype = first
+        else:
+            size = first if len(shape) == 1 else shape
+    if dtype is not None:
+        return _view_dtype.function(input, dtype)  # type: ignore[no-any-return]
+    if size is MISSING or isinstance(size, (float, str)):
+        got = "" if size is MISSING else type(size).__name__
+        raise TypeError(
+            f"view() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
+    return _view.function(input, size=size)  # type: ignore[no-any-return]
+
+
 @view("_unsafe_view(Tensor self, int[] size) -> Tensor", self=lambda g, self_sizes: reshape(g, self_sizes))
 def _unsafe_view(a: Any, size: tuple[int, ...]) -> Any:
     return a.reshape(size)
 
 
-@composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)")
-def _reshape(self: Tensor, shape: tuple[int, ...]) -> Tensor:
+@view(
+    "_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
+    self=lambda g, self_sizes: reshape(g, self_sizes),
+)
+def _reshape_alias(a: Any, size: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    return view_array(a, size)
+
+
+def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    """A view of that size where possible, else a copy."""
     a = self._a
-    size = infer_size(tuple(int(n) for n in shape), a.size)
-    if a.flags.c_contiguous or view_array(a, size) is not None:
-        return _view.function(self, size)
-    return _unsafe_view.function(clone(self), size)
+    if a.flags.c_contiguous or type(a) is MetaArray:
+        return _view.function(self, size=size)  # type: ignore[no-any-return]
+    possible = view_array(a, size)
+    if possible is not None:
+        return _reshape_alias.function(self, size, element_strides(possible))  # type: ignore[no-any-return]
+    return _unsafe_view.function(clone(self, memory_format=_device.contiguous_format), size)  # type: ignore[no-any-return]
+
+
+@composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)")
+def _reshape(self: Tensor, shape: Any) -> Tensor:
+    return reshaped(self, infer_size(sizes_of("reshape", shape), self._a.size))
 
 
 reshape = _reshape.function
 
 
-@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", out=False, self=lambda g: g)
-def _clone(a: Any, memory_format: Any) -> Any:
-    return a.copy() if a.flags.c_contiguous else np.array(a, order="K", copy=True, subok=True)
+@composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+def _view_as(self: Tensor, other: Tensor) -> Tensor:
+    return _view.function(self, size=other._a.shape)  # type: ignore[no-any-return]
 
 
-clone = _clone.function
+@composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    return reshape(self, shape=other._a.shape)  # type: ignore[no-any-return]
 
 
-@composite("detach(Tensor(a) self) -> Tensor(a)")
-def _detach(self: Tensor) -> Tensor:
-    return alias(self._a, storage_of(self))
+@composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
+    shape = self._a.shape
+    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return reshaped(self, (1,))
+    if start == end:
+        return self
+    merged = int(np.prod(shape[start : end + 1], dtype=np.int64))
+    return reshaped(self, (*shape[:start], merged, *shape[end + 1 :]))
+
+
+flatten = _flatten.function
+
+
+@composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
+def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    shape = self._a.shape
+    dim = wrap_dim(dim, len(shape))
+    given = sizes_of("unflatten", sizes)
+    if not given:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        inferred = infer_size(given, shape[dim])
+    except RuntimeError as error:
+        if "is invalid for input" not in str(error):
+            raise
+        raise RuntimeError(
+            f"unflatten: Provided sizes {shape_text(given)} don't multiply up to the size of dim {dim} ({shape[dim]}) in "
+            "the input tensor"
+        ) from None
+    return _view.function(self, size=(*shape[:dim], *inferred, *shape[dim + 1 :]))  # type: ignore[no-any-return]
+
+
+@composite("ravel(Tensor(a) self) -> Tensor(a)")
+def _ravel(self: Tensor) -> Tensor:
+    return _view.function(contiguous(self), size=(-1,))  # type: ignore[no-any-return]
+
+
+# --- the order of dimensions ------------------------------------------------------------------------------------------
 
 
 def _transposed(a: Any, dim0: int, dim1: int) -> Any:
@@ -103,7 +236,7 @@ def _transposed(a: Any, dim0: int, dim1: int) -> Any:
     except np.exceptions.AxisError:
         wrap_dim(dim0, a.ndim)
         wrap_dim(dim1, a.ndim)
-        return a[...]
+        return a
 
 
 _transpose = view(
@@ -113,73 +246,46 @@ _transpose = view(
 transpose = _transpose.function
 
 
-@view("t(Tensor(a) self) -> Tensor(a)", calls=lambda self: transpose(self, 0, 1 if self._a.ndim > 1 else 0), self=lambda g: t(g))
+@view(
+    "t(Tensor(a) self) -> Tensor(a)",
+    calls=lambda self: transpose(self, 0, 0 if matrix_like("t", self._a).ndim < 2 else 1),
+    self=lambda g: t(g),
+)
 def _t(a: Any) -> Any:
-    if a.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {a.ndim}D")
-    return a.T
+    return matrix_like("t", a).T
 
 
 t = _t.function
 
 
-def _expanded(a: Any, size: tuple[int, ...], implicit: bool) -> Any:
-    size = tuple(int(n) for n in size)
-    lead = len(size) - a.ndim
-    if lead < 0:
-        raise RuntimeError(
-            f"expand({type_text(a)}{{{shape_text(a.shape)}}}, size={shape_text(size)}): the number of sizes provided "
-            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({a.ndim})"
-        )
-    target = list(size)
-    for position in range(len(size)):
-        have = a.shape[position - lead] if position >= lead else 1
-        if target[position] == -1:
-            if position < lead:
-                raise RuntimeError(
-                    f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {position}"
-                )
-            target[position] = have
-        elif have != 1 and have != target[position]:
-            raise RuntimeError(
-                f"The expanded size of the tensor ({target[position]}) must match the existing size ({have}) at "
-                f"non-singleton dimension {position}.  Target sizes: {shape_text(size)}.  Tensor sizes: "
-                f"{shape_text(a.shape)}"
-            )
-    if type(a) is MetaArray:
-        return meta(target, a.dtype)
-    strides = (0,) * lead + tuple(0 if n == 1 and target[lead + i] != 1 else s for i, (n, s) in enumerate(zip(a.shape, a.strides, strict=True)))
-    return np.lib.stride_tricks.as_strided(a, target, strides)
-
-
-def type_text(a: Any) -> str:
-    """How messages call a tensor's type."""
-    names = {"float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "int64": "torch.LongTensor"}
-    return names.get(str(a.dtype), "torch.Tensor")
-
-
-_expand = view(
-    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
-    self=lambda g, self_sizes: sum_to_size(g, self_sizes),
-)(_expanded)
-expand = _expand.function
+def matrix_like(name: str, a: Any) -> Any:
+    """`a`, unless it has more than two dimensions."""
+    if a.ndim > 2:
+        raise RuntimeError(f"{name}() expects a tensor with <= 2 dimensions, but self is {a.ndim}D")
+    return a
 
 
 @view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", self=lambda g, dims: permute(g, inverse(dims)))
 def _permute(a: Any, dims: tuple[int, ...]) -> Any:
-    dims = wrap_dims(tuple(dims), a.ndim)
-    if len(dims) != a.ndim:
+    try:
+        return a.transpose(dims)
+    except (TypeError, ValueError):
+        pass
+    wrapped = [wrap_dim(int(d), a.ndim) for d in dims]
+    if len(wrapped) != a.ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {a.ndim} is not equal to len(dims) = {len(dims)}"
+            f"ordering of dimensions i.e. input.dim() = {a.ndim} is not equal to len(dims) = {len(wrapped)}"
         )
-    return a.transpose(dims)
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return a.transpose(wrapped)
 
 
 permute = _permute.function
 
 
-def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+def inverse(dims: Sequence[int]) -> tuple[int, ...]:
     """The permutation that undoes another."""
     back = [0] * len(dims)
     for position, d in enumerate(dims):
@@ -187,80 +293,122 @@ def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(back)
 
 
-@view(
-    "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)",
-    self=lambda g, self_sizes, dim, index: select_backward(g, self_sizes, dim, index),
-)
-def _select(a: Any, dim: int, index: int) -> Any:
-    if dim == 0 and a.ndim == 1 or type(a) is MetaArray:
-        return _select_any(a, dim, index)
-    try:
-        return a[index] if dim == 0 else a[(slice(None),) * (dim % a.ndim) + (index,)]
-    except (IndexError, ZeroDivisionError):
-        return _select_any(a, dim, index)
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)")
+def _numpy_T(self: Tensor) -> Tensor:
+    n = self._a.ndim
+    if n != 2 and n:
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            stacklevel=3,
+        )
+    return permute(self, dims=tuple(range(n - 1, -1, -1)))  # type: ignore[no-any-return]
 
 
-def _select_any(a: Any, dim: int, index: int) -> Any:
-    if a.ndim == 0:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, a.ndim)
-    n = a.shape[dim]
-    if not -n <= index < n:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {n}")
-    # A one-element slice, then the dimension dropped: NumPy gives a scalar, not a view, for a[i] in one dimension.
-    index = index % n
-    part = a[(slice(None),) * dim + (slice(index, index + 1),)]
-    return part.reshape(part.shape[:dim] + part.shape[dim + 1 :]) if part.ndim == 1 or part.flags.c_contiguous else part.squeeze(dim)
+def _matrix_transposed(name: str, self: Tensor) -> Tensor:
+    if self._a.ndim < 2:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {self._a.ndim}-D tensor."
+        )
+    return transpose(self, -2, -1)  # type: ignore[no-any-return]
 
 
-select = _select.function
+def _conjugated(self: Tensor) -> Tensor:
+    return self.conj() if self._a.dtype.kind == "c" else self  # type: ignore[attr-defined,no-any-return]
 
 
-@op(
-    "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
-    out=False,
-    grad_output=lambda g, dim, index: select(g, dim, index),
-)
-def _select_backward(g: Any, input_sizes: tuple[int, ...], dim: int, index: int) -> Any:
-    full = np.zeros(input_sizes, g.dtype)
-    full[(slice(None),) * (dim % len(input_sizes)) + (index,)] = g
-    return full
+@composite("mT(Tensor(a) self) -> Tensor(a)")
+def _mT(self: Tensor) -> Tensor:
+    return _matrix_transposed("mT", self)
 
 
-select_backward = _select_backward.function
+@composite("mH(Tensor(a) self) -> Tensor(a)")
+def _mH(self: Tensor) -> Tensor:
+    return _conjugated(_matrix_transposed("mH", self))
 
 
-@view(
-    "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
-    self=lambda g, self_sizes, dim, start, end, step: slice_backward(g, self_sizes, dim, start, end, step),
-)
-def _slice(a: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
-    if step <= 0:
-        raise ValueError("step must be greater than zero")
-    if a.ndim == 0:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    return a[(slice(None),) * wrap_dim(dim, a.ndim) + (slice(start, end, step),)]
+@composite("matrix_H(Tensor(a) self) -> Tensor(a)")
+def _matrix_H(self: Tensor) -> Tensor:
+    n = self._a.ndim
+    if n == 0:
+        return _conjugated(self)
+    if n != 2:
+        hint = " For batches of matrices, consider using tensor.mH" if n > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor.{hint}")
+    return _conjugated(transpose(self, 0, 1))
 
 
-slice_ = _slice.function
+@composite("adjoint(Tensor(a) self) -> Tensor(a)")
+def _adjoint(self: Tensor) -> Tensor:
+    if self._a.ndim == 0:
+        warnings.warn("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", stacklevel=3)
+        return _conjugated(self)
+    return _conjugated(_matrix_transposed("adjoint()", self))
 
 
-@op(
-    "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> Tensor",
-    out=False,
-    grad_output=lambda g, dim, start, end, step: slice_(g, dim, start, end, step),
-)
-def _slice_backward(g: Any, input_sizes: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
-    full = np.zeros(input_sizes, g.dtype)
-    full[(slice(None),) * (dim % len(input_sizes)) + (slice(start, end, step),)] = g
-    return full
+for _name, _row in (("T", _numpy_T), ("mT", _mT), ("H", _matrix_H), ("mH", _mH)):
+    setattr(Tensor, _name, property(_row.function))
 
 
-slice_backward = _slice_backward.function
+def _moved(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """Permute so that each source dimension stands at its destination, the others in their order."""
+    n = self._a.ndim
+    from_, to = [list(d) if isinstance(d, (list, tuple)) else [d] for d in (source, destination)]
+    if len(from_) != len(to):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({shape_text(from_)} dims) should contain the same "
+            f"number of dims as destination ({shape_text(to)} dims)"
+        )
+    order = dict(zip([wrap_dim(d, n) for d in to], [wrap_dim(d, n) for d in from_], strict=True))
+    for name, dims, distinct in (("source", from_, order.values()), ("destination", to, order)):
+        if len(set(distinct)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({shape_text(dims)})")
+    if n == 0:
+        return alias_of(self)
+    rest = iter(d for d in range(n) if d not in order.values())
+    return permute(self, dims=tuple(order[d] if d in order else next(rest) for d in range(n)))  # type: ignore[no-any-return]
+
+
+_movedim = composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(_moved)
+_movedims = composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")(_moved)
+
+
+@front("movedim")
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Move dimensions to other places; the rest keeps its order."""
+    row = _movedim if isinstance(source, int) else _movedims
+    return row.function(input, source, destination)  # type: ignore[no-any-return]
+
+
+_moveaxis = composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(movedim)
+_moveaxes = composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")(movedim)
+
+
+@front("moveaxis")
+def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """The same as `movedim`."""
+    row = _moveaxis if isinstance(source, int) else _moveaxes
+    return row.function(input, source, destination)  # type: ignore[no-any-return]
+
+
+@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+def _swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    return transpose(self, axis0, axis1)  # type: ignore[no-any-return]
+
+
+@composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+def _swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    return transpose(self, dim0, dim1)  # type: ignore[no-any-return]
+
+
+# --- dimensions of size one -------------------------------------------------------------------------------------------
 
 
 @view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", self=lambda g, dim: squeeze_dim(g, dim))
 def _unsqueeze(a: Any, dim: int) -> Any:
+    if dim == -1:
+        return a[..., None]
     n = a.ndim + 1
     if not -n <= dim < n:
         raise dim_error(dim, n)
@@ -270,140 +418,277 @@ def _unsqueeze(a: Any, dim: int) -> Any:
 unsqueeze = _unsqueeze.function
 
 
-@view("squeeze(Tensor(a) self) -> Tensor(a)", self=lambda g, self_sizes: reshape(g, self_sizes))
+def unsqueezed_to(g: Tensor, sizes: tuple[int, ...], dims: Any = None) -> Tensor:
+    """The gradient of squeezing (some dimensions of) a tensor of `sizes`."""
+    among = range(len(sizes)) if dims is None else wrap_dims(dims, len(sizes))
+    for d in sorted(among):
+        if sizes and sizes[d] == 1:
+            g = unsqueeze(g, d)
+    return g
+
+
+@view("squeeze(Tensor(a) self) -> Tensor(a)", self=lambda g, self_sizes: unsqueezed_to(g, self_sizes))
 def _squeeze(a: Any) -> Any:
-    return a.reshape(tuple(n for n in a.shape if n != 1)) if a.flags.c_contiguous else a.squeeze()
+    return a.squeeze()
 
 
-@view("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", self=lambda g, self_sizes: reshape(g, self_sizes))
+@view(
+    "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    node="SqueezeBackward1",
+    self=lambda g, self_sizes, dim: unsqueezed_to(g, self_sizes, dim),
+)
 def _squeeze_dim(a: Any, dim: int) -> Any:
     dim = wrap_dim(dim, a.ndim)
-    if a.ndim == 0 or a.shape[dim] != 1:
-        return a[...]
-    return a.reshape(a.shape[:dim] + a.shape[dim + 1 :]) if a.ndim == 1 else a.squeeze(dim)
+    return a.squeeze(dim) if a.ndim and a.shape[dim] == 1 else a
 
 
 squeeze_dim = _squeeze_dim.function
 
 
-@view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", self=lambda g, self_sizes: reshape(g, self_sizes))
-def _squeeze_dims(a: Any, dim: tuple[int, ...]) -> Any:
-    drop = {d for d in wrap_dims(tuple(dim), a.ndim) if a.ndim and a.shape[d] == 1}
-    return view_array(a, tuple(n for i, n in enumerate(a.shape) if i not in drop))
-
-
-def strided(owner: Any, shape: Any, strides: Any, offset: int) -> Any:
-    """An array on `owner`'s memory at element strides and offset."""
-    itemsize = owner.dtype.itemsize
-    flat = memory_owner(owner)
-    if not flat.flags.c_contiguous:
-        flat = flat.T if flat.T.flags.c_contiguous else np.lib.stride_tricks.as_strided(flat, (flat.size,), (itemsize,))
-    flat = flat.reshape(-1).view(owner.dtype)
-    extent = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1 if 0 not in tuple(shape) else offset
-    if extent > flat.size:
-        raise RuntimeError(
-            f"setStorage: sizes {shape_text(shape)}, strides {shape_text(strides)}, storage offset {offset}, and itemsize "
-            f"{itemsize} requiring a storage size of {extent * itemsize} are out of bounds for storage of size "
-            f"{flat.size * itemsize}"
-        )
-    return np.lib.stride_tricks.as_strided(flat[offset:], tuple(shape), tuple(s * itemsize for s in strides))
-
-
-def _own_offset(a: Any) -> int:
-    return int((a.__array_interface__["data"][0] - memory_owner(a).__array_interface__["data"][0]) // a.dtype.itemsize)
-
-
 @view(
-    "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
-    self=lambda g, self, size, stride, storage_offset: strided_move(
-        g, size, stride, self.storage_offset() if storage_offset is None else storage_offset,
-        self._a.shape, element_strides(self._a), self.storage_offset(),
-    ),
-)  # fmt: skip
-def _as_strided(a: Any, size: Any, stride: Any, storage_offset: int | None) -> Any:
-    if type(a) is MetaArray:
-        return meta(size, a.dtype)
-    if len(size) != len(stride):
+    "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    node="SqueezeBackward2",
+    self=lambda g, self_sizes, dim: unsqueezed_to(g, self_sizes, dim),
+)
+def _squeeze_dims(a: Any, dim: tuple[int, ...]) -> Any:
+    return a.squeeze(tuple(d for d in wrap_dims(tuple(dim), a.ndim) if a.ndim and a.shape[d] == 1))
+
+
+def dims_given(dims: tuple[Any, ...], dim: Any, axis: Any) -> Any:
+    """What `squeeze` was asked to squeeze: None (all), an int or several."""
+    if axis is not None:
+        dim = axis
+    if dims:
+        dim = dims[0] if len(dims) == 1 else dims
+    return dim
+
+
+@front("squeeze")
+def squeeze(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -> Tensor:
+    """Without (some) dimensions of size one."""
+    wanted = dims_given(dims, dim, axis)
+    if wanted is None:
+        return _squeeze.function(input)  # type: ignore[no-any-return]
+    if isinstance(wanted, (tuple, list)):
+        return _squeeze_dims.function(input, tuple(wanted))  # type: ignore[no-any-return]
+    return squeeze_dim(input, int(wanted))  # type: ignore[no-any-return]
+
+
+# --- expansion --------------------------------------------------------------------------------------------------------
+
+
+def expanded_shape(a: Any, size: tuple[int, ...]) -> list[int]:
+    """The shape `a` has once expanded to `size`, -1 standing for "as it is"."""
+    lead = len(size) - a.ndim
+    if lead < 0:
         raise RuntimeError(
-            f"mismatch in length of strides and shape: size has {len(size)} entries, stride has {len(stride)}"
+            f"expand({type_text(a)}{{{shape_text(a.shape)}}}, size={shape_text(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({a.ndim})"
         )
-    return strided(a, size, stride, _own_offset(a) if storage_offset is None else storage_offset)
+    target = list(size)
+    for position, n in enumerate(size):
+        if position < lead:
+            if n < 0:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {position}"
+                )
+            continue
+        have = a.shape[position - lead]
+        if n == -1:
+            target[position] = have
+        elif have != n and (have != 1 or n < 0):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton dimension "
+                f"{position}.  Target sizes: {shape_text(size)}.  Tensor sizes: {shape_text(a.shape)}"
+            )
+    return target
 
 
-as_strided = _as_strided.function
+def _expanded(a: Any, size: Any, implicit: bool = False) -> Any:
+    target = expanded_shape(a, sizes_of("expand", size))
+    if type(a) is MetaArray:
+        return meta(target, a.dtype)
+    lead = len(target) - a.ndim
+    strides = [0] * lead
+    for have, want, stride in zip(a.shape, target[lead:], a.strides, strict=True):
+        strides.append(0 if have == 1 and want != 1 else stride)
+    if a.flags.c_contiguous and a.size:
+        return np.ndarray(target, a.dtype, a, 0, strides)
+    return np.lib.stride_tricks.as_strided(a, target, strides)
 
 
-@op(
-    "_strided_move(Tensor self, int[] size, int[] stride, int offset, int[] to_size, int[] to_stride, int to_offset) -> Tensor",
-    out=False,
-    self=lambda g, size, stride, offset, to_size, to_stride, to_offset: strided_move(
-        g, to_size, to_stride, to_offset, size, stride, offset
-    ),
-)  # fmt: skip
-def _strided_move(
-    a: Any, size: Any, stride: Any, offset: int, to_size: Any, to_stride: Any, to_offset: int
-) -> Any:
-    """Lay `a` out in zeroed memory by one geometry (adding where it overlaps) and read it by another."""
-    extent = max(_extent(size, stride, offset), _extent(to_size, to_stride, to_offset))
-    flat = np.zeros(extent, a.dtype)
-    if any(s == 0 and n > 1 for n, s in zip(size, stride, strict=True)) or _overlaps(size, stride):
-        positions = strided(np.arange(extent), size, stride, offset)
-        np.add.at(flat, positions.reshape(-1), np.broadcast_to(a, size).reshape(-1))
-    else:
-        strided(flat, size, stride, offset)[...] = a
-    return strided(flat, to_size, to_stride, to_offset).copy()
+def type_text(a: Any) -> str:
+    """How messages call a tensor's type."""
+    return f"torch.{type_name(FROM_NUMPY[a.dtype])}Tensor"
 
 
-strided_move = _strided_move.function
+_expand = view(
+    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    self=lambda g, self_sizes: sum_to_size(g, self_sizes),
+)(_expanded)
+expand = _expand.function
 
 
-def _extent(size: Any, stride: Any, offset: int) -> int:
-    return offset + (sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1 if 0 not in tuple(size) else 0)
+@composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+def _expand_as(self: Tensor, other: Tensor) -> Tensor:
+    return expand(self, size=other._a.shape)  # type: ignore[no-any-return]
 
 
-def _overlaps(size: Any, stride: Any) -> bool:
-    """Whether two index tuples can meet at one element (dimensions sorted by stride must not reach the next one)."""
-    reach = 0
-    for s, n in sorted((s, n) for n, s in zip(size, stride, strict=True) if n > 1):
-        if s <= reach:
-            return True
-        reach += s * (n - 1)
-    return False
+@composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
+def _broadcast_to(self: Tensor, size: Any) -> Tensor:
+    return expand(self, size=size)  # type: ignore[no-any-return]
 
 
-@op(
-    "_strided_put(Tensor self, Tensor? part, int[] size, int[] stride, int offset, int[] to_size, int[] to_stride, int to_offset) -> Tensor",
-    out=False,
-    self=lambda g, size, stride, offset, to_size, to_stride, to_offset: strided_put(
-        g, None, size, stride, offset, to_size, to_stride, to_offset
-    ),
-    part=lambda g, size, stride, offset, to_size, to_stride, to_offset: strided_move(
-        g, to_size, to_stride, to_offset, size, stride, offset
-    ),
-)  # fmt: skip
-def _strided_put(
-    a: Any, part: Any, size: Any, stride: Any, offset: int, to_size: Any, to_stride: Any, to_offset: int
-) -> Any:
-    """`a`, laid out by (to_size, to_stride, to_offset), with the elements at (size, stride, offset) replaced."""
-    extent = max(_extent(size, stride, offset), _extent(to_size, to_stride, to_offset))
-    flat = np.zeros(extent, a.dtype)
-    strided(flat, to_size, to_stride, to_offset)[...] = a
-    strided(flat, size, stride, offset)[...] = 0 if part is None else part
-    return strided(flat, to_size, to_stride, to_offset).copy()
+def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that shapes broadcast to; the error names the first two that do not fit."""
+    result: tuple[int, ...] = ()
+    for shape in shapes:
+        try:
+            result = np.broadcast_shapes(result, shape)
+        except ValueError:
+            lead = max(len(result), len(shape))
+            for back in range(1, lead + 1):
+                m = result[-back] if back <= len(result) else 1
+                n = shape[-back] if back <= len(shape) else 1
+                if m != n and 1 not in (m, n):
+                    raise RuntimeError(
+                        f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                        f"{lead - back}"
+                    ) from None
+    return result
 
 
-strided_put = _strided_put.function
+@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
+def _broadcast_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
+    shape = common_shape([t._a.shape for t in tensors])
+    return [t if t._a.shape == shape else expand(t, size=shape) for t in tensors]
+
+
+@front("broadcast_tensors")
+def broadcast_tensors(*tensors: Any) -> Any:
+    """Tensors expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    return tuple(_broadcast_tensors.function(tensors))
+
+
+@front("broadcast_shapes")
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that shapes broadcast to."""
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    result: list[int] = [1] * max((len(s) for s in given), default=0)
+    for number, shape in enumerate(given):
+        if any(n < 0 for n in shape):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
+        for back in range(-1, -1 - len(shape), -1):
+            n = shape[back]
+            if n == 1 or n == result[back]:
+                continue
+            if result[back] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {n} at {back}! Mismatching argument at index "
+                    f"{number} had {shape}; but expected shape should be broadcastable to {result}"
+                )
+            result[back] = n
+    return Size(result)
 
 
 def sum_to_size(g: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Sum what broadcasting spread out; filled in by the reductions."""
+    """Sum what broadcasting spread out."""
     from_, to = g._a.shape, tuple(shape)
     if from_ == to:
         return g
     lead = len(from_) - len(to)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(to) if n == 1 and from_[i + lead] != 1)
     summed = g.sum(dims, keepdim=True) if dims else g  # type: ignore[attr-defined]
-    return _view.function(summed, to) if lead else summed
+    return _view.function(summed, size=to) if lead else summed
 
+
+@composite("sum_to_size(Tensor self, int[] size) -> Tensor")
+def _sum_to_size(self: Tensor, size: Any) -> Tensor:
+    shape, have = sizes_of("sum_to_size", size), self._a.shape
+    lead = len(have) - len(shape)
+    if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
+        raise RuntimeError(f"size {{{shape_text(shape)}}} is not expandable to size {{{shape_text(have)}}}.")
+    return sum_to_size(self, shape)
+
+
+# --- copies, and the same memory once more ----------------------------------------------------------------------------
+
+_CHANNELS_LAST = {_device.channels_last: 4, _device.channels_last_3d: 5}
+
+
+def channels_last_array(a: Any, memory_format: Any) -> Any:
+    """`a` with its dimensions in the order they have in memory in a channels_last format."""
+    rank = _CHANNELS_LAST[memory_format]
+    if a.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
+    return np.moveaxis(a, 1, -1)
+
+
+def copied(a: Any, memory_format: Any = None) -> Any:
+    """A copy of `a` in a memory format; without one, in the order `a` has where it has one."""
+    if type(a) is MetaArray:
+        return a.copy()
+    if memory_format in _CHANNELS_LAST:
+        return np.moveaxis(np.array(channels_last_array(a, memory_format), order="C"), -1, 1)
+    if a.flags.c_contiguous or memory_format is _device.contiguous_format or 0 in a.strides:
+        return a.copy()
+    return np.array(a, order="K", copy=True)
+
+
+@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", out=False, self=lambda g: g)
+def _clone(a: Any, memory_format: Any) -> Any:
+    return a.copy() if memory_format is None and a.flags.c_contiguous else copied(a, memory_format)
+
+
+clone = _clone.function
+
+
+def is_contiguous(self: Tensor, memory_format: Any = _device.contiguous_format) -> bool:
+    """Whether the elements lie in memory in row-major order (or that of another format)."""
+    a = self._a
+    if memory_format in _CHANNELS_LAST:
+        return a.ndim == _CHANNELS_LAST[memory_format] and _dense(channels_last_array(a, memory_format))
+    if memory_format is _device.preserve_format:
+        raise RuntimeError("is_contiguous does not support memory format preserve_format")
+    return _dense(a)
+
+
+def _dense(a: Any) -> bool:
+    return bool(a.flags.c_contiguous) or type(a) is MetaArray
+
+
+Tensor.is_contiguous = is_contiguous  # type: ignore[attr-defined]
+
+
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
+    return clone(self, memory_format=memory_format or _device.contiguous_format)  # type: ignore[no-any-return]
+
+
+@front("contiguous")
+def contiguous(input: Tensor, memory_format: Any = _device.contiguous_format) -> Tensor:
+    """The tensor itself if it is contiguous, else a contiguous copy."""
+    if memory_format is _device.preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if memory_format in _CHANNELS_LAST:
+        channels_last_array(input._a, memory_format)
+    if is_contiguous(input, memory_format):
+        return input
+    return _contiguous.function(input, memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+@composite("detach(Tensor(a) self) -> Tensor(a)")
+def _detach(self: Tensor) -> Tensor:
+    return alias(self._a, storage_of(self))
+
+
+@view("alias(Tensor(a) self) -> Tensor(a)", self=lambda g: g)
+def _alias(a: Any) -> Any:
+    return a
+
+
+alias_of = _alias.function
 
 __all__ = ["contiguous_strides"]

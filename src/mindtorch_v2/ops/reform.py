@@ -1,0 +1,253 @@
+"""Rows that change a tensor's own shape or memory: `squeeze_` and its kin, `resize_`, `set_`; and views of complex
+numbers as pairs of real ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _device
+from .._dtype import complex64, complex128
+from .._front import front
+from .._meta import MetaArray, meta
+from .._op import Op, composite, evaluate, type_name, view
+from .._tensor import Tensor, bump, contiguous_strides, memory_owner, storage_of
+from ..autograd import grad_mode, graph
+from ..autograd.node import AccumulateGrad
+from . import part
+from . import view as views
+from .view import matrix_like, sizes_of
+
+# --- in place ---------------------------------------------------------------------------------------------------------
+
+
+def become(self: Tensor, row: Op, *arguments: Any) -> Tensor:
+    """Let a tensor look at its memory as a view op would, in place."""
+    building = grad_mode.is_grad_enabled() and graph.edge(self) is not None
+    if building:
+        graph.check_in_place(self)
+    changed: Tensor = evaluate(row, (self, *arguments))
+    self._a = changed._a
+    if self._view is not None and grad_mode.is_grad_enabled():
+        self._view = changed._view
+    if building:
+        self._ag = changed._ag
+    elif type(self._ag) is AccumulateGrad:
+        self._ag.array = self._a
+    bump(self)
+    return self
+
+
+@composite("squeeze_(Tensor(a!) self) -> Tensor(a!)")
+def _squeeze_(self: Tensor) -> Tensor:
+    return become(self, views._squeeze)
+
+
+@composite("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)")
+def _squeeze_dim_(self: Tensor, dim: int) -> Tensor:
+    return become(self, views._squeeze_dim, dim)
+
+
+@composite("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)")
+def _squeeze_dims_(self: Tensor, dim: Any) -> Tensor:
+    return become(self, views._squeeze_dims, dim)
+
+
+@front("squeeze_")
+def squeeze_(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -> Tensor:
+    """Drop (some) dimensions of size one, in place."""
+    wanted = views.dims_given(dims, dim, axis)
+    if wanted is None:
+        return _squeeze_.function(input)  # type: ignore[no-any-return]
+    row = _squeeze_dims_ if isinstance(wanted, (tuple, list)) else _squeeze_dim_
+    return row.function(input, wanted)  # type: ignore[no-any-return]
+
+
+@composite("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
+def _unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    return become(self, views._unsqueeze, dim)
+
+
+@composite("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
+def _transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    return become(self, views._transpose, dim0, dim1)
+
+
+transpose_ = _transpose_.function
+
+
+@composite("t_(Tensor(a!) self) -> Tensor(a!)")
+def _t_(self: Tensor) -> Tensor:
+    return transpose_(self, 0, 0 if matrix_like("t_", self._a).ndim < 2 else 1)  # type: ignore[no-any-return]
+
+
+@composite("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
+def _swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    return transpose_(self, axis0, axis1)  # type: ignore[no-any-return]
+
+
+@composite("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
+def _swapdims_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    return transpose_(self, dim0, dim1)  # type: ignore[no-any-return]
+
+
+@composite("as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)")
+def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None) -> Tensor:
+    return become(self, part._as_strided, size, stride, storage_offset)
+
+
+# --- other memory -----------------------------------------------------------------------------------------------------
+
+
+def resized(a: Any, shape: tuple[int, ...]) -> Any:
+    """An array of another size that begins with the same memory; new memory, holding the old, where it is too small."""
+    if type(a) is MetaArray:
+        return meta(shape, a.dtype)
+    needed = int(np.prod(shape, dtype=np.int64))
+    offset = part.own_offset(a)
+    held = memory_owner(a).nbytes // a.dtype.itemsize - offset
+    if needed <= held:
+        return part.strided(a, shape, contiguous_strides(shape), offset)
+    grown = np.empty(needed, a.dtype)
+    grown[:held] = part.strided(a, (held,), (1,), offset)
+    return grown.reshape(shape)
+
+
+@composite("resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+def _resize_(self: Tensor, size: Any, memory_format: Any) -> Tensor:
+    if graph.edge(self) is not None:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = sizes_of("resize_", size)
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+    if shape != self._a.shape or not self._a.flags.c_contiguous:
+        self._a = resized(self._a, shape)
+    if memory_format not in (None, _device.contiguous_format, _device.preserve_format):
+        self._a = views.copied(self._a, memory_format)
+    bump(self)
+    return self
+
+
+@composite("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+def _resize_as_(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
+    return _resize_.function(self, size=the_template._a.shape, memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+@composite("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)")
+def _set_tensor_(self: Tensor, source: Tensor) -> Tensor:
+    return _look_at(self, source._a, storage_of(source))
+
+
+def _look_at(self: Tensor, array: Any, storage: Any) -> Tensor:
+    """Make a tensor look at other memory of its dtype."""
+    if array.dtype != self._a.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {array.dtype} to a tensor of type {self._a.dtype}; convert the source first"
+        )
+    self._a = array
+    if storage is not None:
+        self._v = storage
+    self._view = None
+    if type(self._ag) is AccumulateGrad:
+        self._ag.array = array
+    bump(self)
+    return self
+
+
+@front("set_")
+def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make the tensor look at the memory of another one, or of a storage."""
+    if source is None:
+        return _look_at(input, np.empty(0, input._a.dtype), None)
+    if isinstance(source, Tensor):
+        if size is None:
+            return _set_tensor_.function(input, source)  # type: ignore[no-any-return]
+        owner, storage = source._a, storage_of(source)
+    else:
+        owner, storage = source._owner.reshape(-1).view(input._a.dtype), None
+    shape = (owner.size,) if size is None else sizes_of("set_", size)
+    strides = tuple(stride) if stride else contiguous_strides(shape)
+    return _look_at(input, part.strided(owner, shape, strides, storage_offset), storage)
+
+
+# --- complex numbers as pairs -----------------------------------------------------------------------------------------
+
+
+def _pairs(a: Any) -> Any:
+    if a.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    real = complex_parts[a.dtype]
+    if type(a) is MetaArray:
+        return meta((*a.shape, 2), real)
+    return a[..., None].view(real)
+
+
+complex_parts = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+
+
+@view(
+    "view_as_real(Tensor(a) self) -> Tensor(a)",
+    replay=graph.replaying(lambda base: view_as_real(base)),
+    self=lambda g: view_as_complex(g.contiguous()),
+)
+def _view_as_real(a: Any) -> Any:
+    return _pairs(a)
+
+
+view_as_real = _view_as_real.function
+
+
+@view(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    replay=graph.replaying(lambda base: view_as_complex(base)),
+    self=lambda g: view_as_real(g.resolve_conj()),
+)
+def _view_as_complex(a: Any) -> Any:
+    kinds = {np.dtype(np.float32): complex64, np.dtype(np.float64): complex128}
+    if a.dtype not in kinds:
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{type_name(views.FROM_NUMPY[a.dtype])}"
+        )
+    if a.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if a.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if type(a) is MetaArray:
+        return meta(a.shape[:-1], kinds[a.dtype].np)
+    if a.strides[-1] != a.dtype.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % (2 * a.dtype.itemsize) for s in a.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    return a.view(kinds[a.dtype].np)[..., 0]
+
+
+view_as_complex = _view_as_complex.function
+
+
+@composite("real(Tensor(a) self) -> Tensor(a)")
+def _real(self: Tensor) -> Tensor:
+    return part.select(view_as_real(self), -1, 0) if self._a.dtype.kind == "c" else self  # type: ignore[no-any-return]
+
+
+@composite("imag(Tensor(a) self) -> Tensor(a)")
+def _imag(self: Tensor) -> Tensor:
+    if self._a.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return part.select(view_as_real(self), -1, 1)  # type: ignore[no-any-return]
+
+
+def _set_part(function: Any) -> Any:
+    def assign(self: Tensor, value: Any) -> None:
+        views_part = function(self)
+        if isinstance(value, Tensor):
+            part.copy_(views_part, value)
+        else:
+            views_part.fill_(value)
+
+    return assign
+
+
+Tensor.real = property(_real.function, _set_part(_real.function))  # type: ignore[attr-defined]
+Tensor.imag = property(_imag.function, _set_part(_imag.function))  # type: ignore[attr-defined]

@@ -1,0 +1,227 @@
+"""Rows that repeat, roll and turn: the elements stay, their places change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import wrap_dim, wrap_dims
+from .._front import front
+from .._meta import MetaArray, meta
+from .._op import composite, op, type_name
+from .._tensor import Tensor
+from . import creation
+from .view import clone, expand, flatten, reshape, sizes_of, transpose, unsqueeze
+
+# --- repeat -----------------------------------------------------------------------------------------------------------
+
+
+def _repeat_gradient(g: Tensor, sizes: tuple[int, ...], repeats: Any) -> Tensor:
+    """Sum over the copies: a dimension of n * r entries is r copies of n."""
+    times = sizes_of("repeat", repeats)
+    if 0 in times:
+        return creation._zeros.function(sizes, dtype=g.dtype)  # type: ignore[no-any-return]
+    lead = len(times) - len(sizes)
+    shape: list[int] = []
+    copies = []
+    for position, r in enumerate(times):
+        if position < lead or r > 1:
+            copies.append(len(shape))
+            shape.append(r)
+        if position >= lead:
+            shape.append(sizes[position - lead])
+    g = reshape(g, shape=tuple(shape))
+    return g.sum(tuple(copies)) if copies else g  # type: ignore[attr-defined,no-any-return]
+
+
+@op(
+    "repeat(Tensor self, int[] repeats) -> Tensor",
+    out=False,
+    self=lambda g, self_sizes, repeats: _repeat_gradient(g, self_sizes, repeats),
+)
+def _repeat(a: Any, repeats: Any) -> Any:
+    times = sizes_of("repeat", repeats)
+    if len(times) < a.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    lead = len(times) - a.ndim
+    full = (1,) * lead + a.shape
+    shape = tuple(n * r for n, r in zip(full, times, strict=True))
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+    if type(a) is MetaArray:
+        return meta(shape, a.dtype)
+    whole = np.empty(shape, a.dtype)
+    split = whole.reshape([m for pair in zip(times, full, strict=True) for m in pair])
+    split[...] = a.reshape([m for n in full for m in (1, n)])
+    return whole
+
+
+repeat = _repeat.function
+
+
+@composite("tile(Tensor self, int[] dims) -> Tensor")
+def _tile(self: Tensor, dims: Any) -> Tensor:
+    times = sizes_of("tile", dims)
+    return repeat(self, repeats=(1,) * (self._a.ndim - len(times)) + times)  # type: ignore[no-any-return]
+
+
+@op("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor", out=False)
+def _repeat_index(repeats: Any, output_size: int | None) -> Any:
+    """0 as often as the first number says, 1 as often as the second, and so on."""
+    if repeats.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.dtype not in (np.int64, np.int32):
+        name = type_name(creation._dtype.FROM_NUMPY[repeats.dtype])
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{name}'")
+    if repeats.size and repeats.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    index = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
+    if output_size is not None and output_size != index.size:
+        raise RuntimeError("allocated size does not match required size")
+    return index
+
+
+@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor")
+def _repeat_by_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_size: int | None) -> Tensor:
+    if dim is None:
+        self, dim = flatten(self), 0
+    n = self._a.shape[wrap_dim(dim, self._a.ndim)] if self._a.ndim else 1
+    times = repeats
+    if times._a.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if times._a.ndim == 0 or times._a.size == 1:
+        times = expand(reshape(times, shape=(1,)), size=(n,))
+    elif times._a.size != n:
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {times._a.size} and "
+            f"input.size({dim}) = {n}"
+        )
+    index = _repeat_index.function(times, output_size=output_size)
+    return self.index_select(dim, index)  # type: ignore[attr-defined,no-any-return]
+
+
+@composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor")
+def _repeat_by_number(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if dim is None:
+        self, dim = flatten(self), 0
+    dim = wrap_dim(dim, self._a.ndim)
+    shape = self._a.shape
+    if not shape:
+        self, shape = reshape(self, shape=(1,)), (1,)
+    spread = expand(unsqueeze(self, dim + 1), size=(*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return flatten(clone(spread), dim, dim + 1)  # type: ignore[no-any-return]
+
+
+@front("repeat_interleave")
+def repeat_interleave(input: Any = None, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Tensor:
+    """Each element (or slice along a dimension) several times in a row."""
+    if repeats is None or input is None:
+        return _repeat_index.function(input if repeats is None else repeats, output_size=output_size)  # type: ignore[no-any-return]
+    if isinstance(repeats, Tensor):
+        return _repeat_by_tensor.function(input, repeats, dim, output_size=output_size)  # type: ignore[no-any-return]
+    if not isinstance(repeats, (int, np.integer)):
+        raise TypeError(
+            f"repeat_interleave() received an invalid combination of arguments - got ({type(repeats).__name__}), but "
+            "expected one of:\n * (Tensor repeats, int dim = None, *, int output_size = None)\n * (int repeats, int dim "
+            "= None, *, int output_size = None)\n"
+        )
+    return _repeat_by_number.function(input, int(repeats), dim, output_size=output_size)  # type: ignore[no-any-return]
+
+
+# --- roll, flip, rot90 ------------------------------------------------------------------------------------------------
+
+
+def _as_tuple(value: Any) -> tuple[int, ...]:
+    return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),)
+
+
+@op(
+    "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    out=False,
+    self=lambda g, shifts, dims: roll(g, tuple(-s for s in _as_tuple(shifts)), dims),
+)
+def _roll(a: Any, shifts: Any, dims: Any) -> Any:
+    moves, axes = _as_tuple(shifts), _as_tuple(dims)
+    if not moves:
+        raise RuntimeError("`shifts` required")
+    if not axes and len(moves) == 1:
+        return np.roll(a, moves[0])
+    if len(moves) != len(axes):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
+    if a.ndim == 0:
+        raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
+    return np.roll(a, moves, tuple(wrap_dim(d, a.ndim) for d in axes))
+
+
+roll = _roll.function
+
+
+@op("flip(Tensor self, int[] dims) -> Tensor", out=False, self=lambda g, dims: flip(g, dims=dims))
+def _flip(a: Any, dims: Any) -> Any:
+    axes = wrap_dims(_as_tuple(dims), a.ndim)
+    return np.flip(a, axes).copy() if axes and a.ndim else a.copy()
+
+
+flip = _flip.function
+
+
+@composite("fliplr(Tensor self) -> Tensor")
+def _fliplr(self: Tensor) -> Tensor:
+    if self._a.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(self, dims=(1,))  # type: ignore[no-any-return]
+
+
+@composite("flipud(Tensor self) -> Tensor")
+def _flipud(self: Tensor) -> Tensor:
+    if self._a.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(self, dims=(0,))  # type: ignore[no-any-return]
+
+
+def _rotation(n: int, dims: Any) -> tuple[int, int]:
+    """The two wrapped dimensions of a rotation."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if n < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {n}")
+    first, second = (wrap_dim(d, n) for d in dims)
+    if first == second:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    return first, second
+
+
+def _rot90_called(self: Tensor, k: int, dims: Any) -> Tensor:
+    first, second = _rotation(self._a.ndim, dims)
+    k %= 4
+    if k == 0:
+        return clone(self)  # type: ignore[no-any-return]
+    if k == 2:
+        return flip(self, dims=(first, second))  # type: ignore[no-any-return]
+    return transpose(flip(self, dims=(second if k == 1 else first,)), first, second)  # type: ignore[no-any-return]
+
+
+@op(
+    "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    out=False,
+    calls=_rot90_called,
+    self=lambda g, k, dims: rot90(g, -k, dims),
+)
+def _rot90(a: Any, k: int, dims: Any) -> Any:
+    first, second = _rotation(a.ndim, dims)
+    return meta(_turned(a.shape, k, first, second), a.dtype) if type(a) is MetaArray else np.rot90(a, k, (first, second)).copy()
+
+
+def _turned(shape: tuple[int, ...], k: int, first: int, second: int) -> tuple[int, ...]:
+    sizes = list(shape)
+    if k % 2:
+        sizes[first], sizes[second] = sizes[second], sizes[first]
+    return tuple(sizes)
+
+
+rot90 = _rot90.function
