@@ -347,7 +347,9 @@ def _still_open(lane: ThreadLane, now: int) -> list[int]:
     frames = list(lane.frames)
     parts = [(start, now, event, -1, 0, 0) for start, event in zip(frames[::2], frames[1::2]) if event > 0]
     parts += [(entry[0], now, entry[1], entry[2], entry[3], entry[4]) for entry in list(lane.open)]
-    parts.sort(key=lambda row: row[0], reverse=True)
+    # Of regions begun at the same time the later one is the inner one.
+    parts.reverse()
+    parts.sort(key=lambda row: -row[0])
     return list(itertools.chain.from_iterable(parts))
 
 
