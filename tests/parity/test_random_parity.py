@@ -1,7 +1,7 @@
 """The random number core against torch: values, and the generator's state after each call."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +15,14 @@ SIZES = [0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 100, 1000, 1023, 1024, 1025, 1_0
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
 COMPLEX = ["complex64", "complex128"]
+
+
+@pytest.fixture(autouse=True)
+def states_are_arrays() -> Iterator[None]:
+    """The core as it is by itself, whatever the tensor layer has it exchange."""
+    previous = R.exchange_states_as(lambda state: state, lambda state: state)
+    yield
+    R.exchange_states_as(*previous)
 
 
 def np_type(name: str) -> np.dtype[Any]:

@@ -232,9 +232,16 @@ class Generator:
         self._engine.load(state)
 
 
-def exchange_states_as(from_array: Callable[[State], Any], to_array: Callable[[Any], Any]) -> None:
-    """Have every generator give and take its state as what these two convert to and from (tensors, say)."""
+def exchange_states_as(
+    from_array: Callable[[State], Any], to_array: Callable[[Any], Any]
+) -> tuple[Callable[[State], Any], Callable[[Any], Any]]:
+    """Have every generator give and take its state as what these two convert to and from (tensors, say).
+
+    Returns the two that were in force.
+    """
+    previous = _exchange.from_array, _exchange.to_array
     _exchange.from_array, _exchange.to_array = from_array, to_array
+    return previous
 
 
 def engine_of(generator: Generator | None) -> Engine:
