@@ -69,7 +69,7 @@ def signature(op: Any, defaults: bool = True) -> str:
             parts.append(f"{name}=MISSING")
         else:
             parts.append(name)
-    if defaults and not starred:
+    if defaults and (op.varargs or not starred):
         parts.extend(f"{a}=MISSING" for a in op.aliases)
     if op.has_out:
         parts.extend(([] if starred or not defaults else ["*"]) + (["out=None"] if defaults else ["out"]))

@@ -85,10 +85,10 @@ def _case(
     else:
         _compute(op, recorded, lines)
     live_flags = flags if recorded else 0
-    if op.kind == "view":
-        finish_view(lines, op)
-    elif op.schema.returns_list:
+    if op.schema.returns_list:
         finish_list(lines, op, live_flags)
+    elif op.kind == "view":
+        finish_view(lines, op)
     elif len(op.schema.returns) > 1:
         finish_many(lines, op, live_flags)
     else:

@@ -400,8 +400,11 @@ def _diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: i
 
 @explicit(
     "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-    self=lambda g, size, stride, storage_offset: _zeroed(
-        g.contiguous(), lambda whole: as_strided(whole, size, stride, storage_offset)
+    # torch gives the first input the gradient of the part that was replaced, not of the rest.
+    self=lambda g, size, stride, storage_offset: written(
+        as_strided(g.contiguous(), size, stride, storage_offset),
+        g._a.shape,
+        lambda whole: as_strided(whole, size, stride, storage_offset),
     ),
     src=lambda g, size, stride, storage_offset: as_strided(g.contiguous(), size, stride, storage_offset),
 )

@@ -11,7 +11,7 @@ from .. import _device
 from .._dtype import complex64, complex128
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import Op, composite, evaluate, type_name, view
+from .._op import Op, composite, evaluate, materialize, type_name, view
 from .._tensor import Tensor, bump, contiguous_strides, memory_owner, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad
@@ -27,6 +27,8 @@ def become(self: Tensor, row: Op, *arguments: Any) -> Tensor:
     building = grad_mode.is_grad_enabled() and graph.edge(self) is not None
     if building:
         graph.check_in_place(self)
+    if row.make_node is None:
+        materialize(row)
     changed: Tensor = evaluate(row, (self, *arguments))
     self._a = changed._a
     if self._view is not None and grad_mode.is_grad_enabled():
@@ -201,7 +203,7 @@ view_as_real = _view_as_real.function
 @view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
     replay=graph.replaying(lambda base: view_as_complex(base)),
-    self=lambda g: view_as_real(g.resolve_conj()),
+    self=lambda g: view_as_real(g),
 )
 def _view_as_complex(a: Any) -> Any:
     kinds = {np.dtype(np.float32): complex64, np.dtype(np.float64): complex128}
