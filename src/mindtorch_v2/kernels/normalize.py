@@ -1,0 +1,456 @@
+"""Owns normalisation by mean and variance, over trailing dimensions, batches or groups, and by root mean square.
+
+Statistics are taken in float32 at least. Running statistics are the one thing written in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._errors import shape_text
+from .checks import is_float, not_implemented, type_name
+from .precision import is_half
+from .reduce import average, narrow, wide
+from .totals import Array, total
+
+FLOAT32 = np.dtype(np.float32)
+
+
+# ---------------------------------------------------------------------------------------------------- checks, types
+
+
+def _check_types(kernel: str, x: Array, *parameters: Array | None) -> np.dtype[Any]:
+    """The type of the statistics: float32 where a 16-bit input meets float32 parameters, else the input's."""
+    if not is_float(x.dtype):
+        raise not_implemented(kernel, x.dtype)
+    given = [p.dtype for p in parameters if p is not None]
+    if not given or given[0] == x.dtype:
+        for dtype in given:
+            if dtype != x.dtype:
+                raise RuntimeError(f"expected scalar type {type_name(x.dtype)} but found {type_name(dtype)}")
+        return np.dtype(x.dtype)
+    if any(dtype != FLOAT32 for dtype in given):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if not is_half(x.dtype):
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+    return FLOAT32
+
+
+def _check_normalized_shape(
+    x: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, star: str
+) -> int:
+    """How many leading dimensions are not normalised over."""
+    shape = tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.shape != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{shape_text(parameter.shape)} and normalized_shape = {shape_text(shape)}"
+            )
+    lead = x.ndim - len(shape)
+    if lead < 0 or x.shape[lead:] != shape:
+        inner = shape_text(shape)[1:-1]
+        raise RuntimeError(
+            f"Given normalized_shape={shape_text(shape)}, expected input with shape [{star}{inner}], but got input of "
+            f"size{shape_text(x.shape)}"
+        )
+    return lead
+
+
+def _rows(x: Array, lead: int) -> Array:
+    return wide(x).reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
+
+
+def _dot_rows(a: Array, b: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", a, b))
+
+
+# ---------------------------------------------------------------------------------------------------- layer_norm
+
+
+def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array, Array]:
+    """Rows with mean 0 and variance 1, and the means and reciprocal deviations as columns."""
+    n = max(x.shape[1], 1)
+    mean = total(x, (1,), True)
+    mean /= n
+    result = np.subtract(x, mean)
+    rstd = _dot_rows(result, result)[:, None]
+    rstd /= n
+    rstd += x.dtype.type(eps)
+    np.sqrt(rstd, out=rstd)
+    np.divide(1, rstd, out=rstd)
+    result *= rstd
+    return result, mean, rstd
+
+
+def layer_norm(
+    x: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float = 1e-5
+) -> tuple[Array, Array, Array]:
+    """The normalised array, and mean and reciprocal deviation with 1 in place of the normalised dimensions."""
+    lead = _check_normalized_shape(x, normalized_shape, weight, bias, "*, ")
+    stat = _check_types("LayerNormKernelImpl", x, weight, bias)
+    result, mean, rstd = _normalized_rows(_rows(x, lead), eps)
+    if weight is not None:
+        result *= wide(weight).reshape(-1)
+    if bias is not None:
+        result += wide(bias).reshape(-1)
+    shape = x.shape[:lead] + (1,) * (x.ndim - lead)
+    return (
+        narrow(result, x.dtype).reshape(x.shape),
+        narrow(mean, stat).reshape(shape),
+        narrow(rstd, stat).reshape(shape),
+    )
+
+
+def layer_norm_backward(
+    grad: Array,
+    x: Array,
+    normalized_shape: Sequence[int],
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    bias: Array | None,
+    output_mask: Sequence[bool] = (True, True, True),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Gradients with respect to input, weight and bias; None where ``output_mask`` or the forward call has none."""
+    lead = x.ndim - len(normalized_shape)
+    g, scale = _rows(grad, lead), wide(rstd).reshape(-1, 1)
+    xhat = np.subtract(_rows(x, lead), wide(mean).reshape(-1, 1))
+    xhat *= scale
+    grad_x = grad_weight = grad_bias = None
+    if output_mask[0]:
+        grad_x = narrow(_center_backward(g, xhat, scale, weight), x.dtype).reshape(x.shape)
+    if weight is not None and output_mask[1]:
+        grad_weight = narrow(total(g * xhat, (0,)), weight.dtype).reshape(weight.shape)
+    if bias is not None and output_mask[2]:
+        grad_bias = narrow(total(g, (0,)), bias.dtype).reshape(bias.shape)
+    return grad_x, grad_weight, grad_bias
+
+
+def _center_backward(g: Array, xhat: Array, rstd: Array, weight: Array | None) -> Array:
+    """Gradient through centring and scaling of rows: what moves a row's mean or deviation is taken out."""
+    n = max(g.shape[1], 1)
+    result = g.copy() if weight is None else g * wide(weight).reshape(-1)
+    along = _dot_rows(result, xhat)[:, None]
+    result -= total(result, (1,), True) / n
+    result -= xhat * (along / n)
+    result *= rstd
+    return np.asarray(result)
+
+
+# ---------------------------------------------------------------------------------------------------- rms_norm
+
+
+def rms_norm(
+    x: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
+) -> tuple[Array, Array]:
+    """The array over its root mean square, and the reciprocal of that; ``eps`` is the type's precision when None."""
+    lead = _check_normalized_shape(x, normalized_shape, weight, None, "*")
+    if not is_float(x.dtype):
+        raise not_implemented("rms_norm", x.dtype)
+    rows = _rows(x, lead)
+    rstd = (_dot_rows(rows, rows) / rows.dtype.type(max(rows.shape[1], 1)))[:, None]
+    rstd += rows.dtype.type(np.finfo(rows.dtype).eps if eps is None else eps)
+    np.divide(1, np.sqrt(rstd, out=rstd), out=rstd)
+    result = rows * rstd
+    if weight is not None:
+        result *= wide(weight).reshape(-1)
+    return narrow(result, x.dtype).reshape(x.shape), rstd.reshape(x.shape[:lead] + (1,) * (x.ndim - lead))
+
+
+def rms_norm_backward(
+    grad: Array,
+    x: Array,
+    normalized_shape: Sequence[int],
+    rstd: Array,
+    weight: Array | None,
+    output_mask: Sequence[bool] = (True, True),
+) -> tuple[Array | None, Array | None]:
+    """Gradients with respect to input and weight; None where ``output_mask`` or the forward call has none."""
+    lead = x.ndim - len(normalized_shape)
+    g, scale = _rows(grad, lead), wide(rstd).reshape(-1, 1)
+    xhat = _rows(x, lead) * scale
+    grad_x = grad_weight = None
+    if output_mask[0]:
+        result = g.copy() if weight is None else g * wide(weight).reshape(-1)
+        result -= xhat * (_dot_rows(result, xhat)[:, None] / max(g.shape[1], 1))
+        result *= scale
+        grad_x = narrow(result, x.dtype).reshape(x.shape)
+    if weight is not None and output_mask[1]:
+        grad_weight = narrow(total(g * xhat, (0,)), weight.dtype).reshape(weight.shape)
+    return grad_x, grad_weight
+
+
+# ---------------------------------------------------------------------------------------------------- batch_norm
+
+
+def _channels(x: Array) -> Array:
+    """``x`` as (batch, channels, everything else)."""
+    return wide(x).reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+
+
+def _column(a: Array) -> Array:
+    """One value for each channel, to broadcast against (batch, channels, everything else)."""
+    return wide(a).reshape(-1, 1)
+
+
+def _dot_channels(a: Array, b: Array) -> Array:
+    """``(a * b).sum((0, 2))``."""
+    if a.shape[2] < 16:
+        return total(a * b, (0, 2))
+    return total(np.asarray(np.einsum("ncs,ncs->nc", a, b)), (0,))
+
+
+def _check_batch_norm(
+    x: Array, weight: Array | None, bias: Array | None, mean: Array | None, var: Array | None, training: bool
+) -> None:
+    channels = x.shape[1] if x.ndim > 1 else 0
+    named = (("running_mean", mean), ("running_var", var), ("weight", weight), ("bias", bias))
+    for name, given in named:
+        if given is not None:
+            if given.size != channels:
+                raise RuntimeError(f"{name} should contain {channels} elements not {given.size}")
+        elif not training and name.startswith("running"):
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    if x.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+
+
+def batch_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:
+    """``x`` normalised channel by channel, and the mean and reciprocal deviation used (empty when not training).
+
+    Training takes the statistics from the batch and moves the running ones towards them, in place.
+    """
+    _check_batch_norm(x, weight, bias, running_mean, running_var, training)
+    stat = _check_types("batch_norm", x, weight, bias, running_mean, running_var)
+    if not training or x.size == 0:
+        return _batch_norm_eval(x, weight, bias, running_mean, running_var, eps, stat)
+    c = _channels(x)
+    n = c.shape[0] * c.shape[2]
+    mean = average(c, (0, 2))
+    result = np.subtract(c, mean[:, None])
+    var = _dot_channels(result, result) / c.dtype.type(n)
+    invstd = 1 / np.sqrt(var + c.dtype.type(eps))
+    result *= _column(invstd if weight is None else invstd * wide(weight))
+    if bias is not None:
+        result += _column(bias)
+    unbiased = var * (n / (n - 1)) if n > 1 else np.full_like(var, np.nan)
+    _move(running_mean, mean, momentum)
+    _move(running_var, unbiased, momentum)
+    return narrow(result, x.dtype).reshape(x.shape), narrow(mean, stat), narrow(invstd, stat)
+
+
+def _move(running: Array | None, batch: Array, momentum: float) -> None:
+    """Move running statistics towards those of the batch."""
+    if running is not None:
+        running[...] = narrow(wide(running) * (1 - momentum) + batch.reshape(running.shape) * momentum, running.dtype)
+
+
+def _batch_norm_eval(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    eps: float,
+    stat: np.dtype[Any],
+) -> tuple[Array, Array, Array]:
+    nothing = np.zeros(0, stat)
+    if x.size == 0 or running_mean is None or running_var is None:
+        return x.copy(), nothing, nothing
+    scale = 1 / np.sqrt(_column(running_var) + eps)
+    if weight is not None:
+        scale = scale * _column(weight)
+    shift = -_column(running_mean) * scale
+    if bias is not None:
+        shift = shift + _column(bias)
+    c = _channels(x)
+    result = c * scale.astype(c.dtype, copy=False)
+    result += shift
+    return narrow(result, x.dtype).reshape(x.shape), nothing, nothing
+
+
+def batch_norm_backward(
+    grad: Array,
+    x: Array,
+    weight: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    save_mean: Array | None,
+    save_invstd: Array | None,
+    training: bool,
+    eps: float = 1e-5,
+    output_mask: Sequence[bool] = (True, True, True),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Gradients with respect to input, weight and bias; None where ``output_mask`` says so."""
+    g, c = _channels(grad), _channels(x)
+    if training and x.size:
+        mean, invstd = wide(np.asarray(save_mean)), wide(np.asarray(save_invstd))
+    elif running_mean is not None and running_var is not None:
+        mean, invstd = wide(running_mean), (1 / np.sqrt(wide(running_var) + eps)).astype(g.dtype)
+    else:
+        mean, invstd = np.zeros(g.shape[1], g.dtype), np.ones(g.shape[1], g.dtype)
+    off = np.subtract(c, _column(mean))
+    grad_bias = total(g, (0, 2))
+    grad_weight = _dot_channels(g, off) * invstd
+    grad_x = None
+    if output_mask[0]:
+        scale = invstd if weight is None else invstd * wide(weight)
+        result = g * _column(scale)
+        if training and x.size:
+            n = g.shape[0] * g.shape[2]
+            off *= _column(scale * invstd * grad_weight / n)
+            result -= off
+            result -= _column(scale * grad_bias / n)
+        grad_x = narrow(result, x.dtype).reshape(x.shape)
+    kind = next(p.dtype for p in (weight, running_mean, save_mean, x) if p is not None)
+    return (
+        grad_x,
+        narrow(grad_weight, kind) if output_mask[1] else None,
+        narrow(grad_bias, kind) if output_mask[2] else None,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- instance_norm
+
+
+def instance_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:
+    """``batch_norm`` of every sample on its own; the running statistics move towards the mean over the samples."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    n = x.shape[0]
+    w, b, moved_mean, moved_var = (
+        None if p is None else np.tile(p, n) for p in (weight, bias, running_mean, running_var)
+    )
+    flat = x.reshape(1, n * x.shape[1], *x.shape[2:])
+    result, mean, invstd = batch_norm(flat, w, b, moved_mean, moved_var, use_input_stats, momentum, eps)
+    for running, moved in ((running_mean, moved_mean), (running_var, moved_var)):
+        if running is not None and moved is not None and use_input_stats:
+            running[...] = narrow(average(wide(moved).reshape(n, -1), (0,)), running.dtype)
+    return result.reshape(x.shape), mean, invstd
+
+
+def instance_norm_backward(
+    grad: Array,
+    x: Array,
+    weight: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    save_mean: Array | None,
+    save_invstd: Array | None,
+    use_input_stats: bool = True,
+    eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:
+    """Gradients with respect to input, weight and bias."""
+    n, channels = x.shape[:2]
+    shape = (1, n * channels, *x.shape[2:])
+    weight, running_mean, running_var = (
+        None if p is None else np.tile(p, n) for p in (weight, running_mean, running_var)
+    )
+    parts = batch_norm_backward(
+        grad.reshape(shape), x.reshape(shape), weight, running_mean, running_var, save_mean, save_invstd,
+        use_input_stats, eps,
+    )  # fmt: skip
+    grad_x, grad_weight, grad_bias = (np.asarray(part) for part in parts)
+    summed_weight, summed_bias = (
+        narrow(total(wide(p).reshape(n, channels), (0,)), p.dtype) for p in (grad_weight, grad_bias)
+    )
+    return grad_x.reshape(x.shape), summed_weight, summed_bias
+
+
+# ---------------------------------------------------------------------------------------------------- group_norm
+
+
+def _check_group_norm(x: Array, num_groups: int, weight: Array | None, bias: Array | None) -> None:
+    if x.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {x.ndim}")
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if x.shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{shape_text(x.shape)} and num_groups={num_groups}"
+        )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and given.shape != (x.shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {shape_text(given.shape)} and input of shape {shape_text(x.shape)}"
+            )
+
+
+def group_norm(
+    x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+) -> tuple[Array, Array, Array]:
+    """``x`` normalised over groups of channels, and mean and reciprocal deviation of shape (batch, groups)."""
+    _check_group_norm(x, num_groups, weight, bias)
+    stat = _check_types("GroupNormKernelImpl", x, weight, bias)
+    n, channels = x.shape[:2]
+    rows = wide(x).reshape(n * num_groups, channels // num_groups * math.prod(x.shape[2:]))
+    result, mean, rstd = _normalized_rows(rows, eps)
+    result = result.reshape(n, channels, math.prod(x.shape[2:]))
+    if weight is not None:
+        result *= _column(weight)
+    if bias is not None:
+        result += _column(bias)
+    shape = (n, num_groups)
+    return (
+        narrow(result, x.dtype).reshape(x.shape),
+        narrow(mean, stat).reshape(shape),
+        narrow(rstd, stat).reshape(shape),
+    )
+
+
+def group_norm_backward(
+    grad: Array,
+    x: Array,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    num_groups: int,
+    output_mask: Sequence[bool] = (True, True, True),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Gradients with respect to input, weight and bias; None where ``output_mask`` says so."""
+    n, channels = x.shape[:2]
+    rows = (n * num_groups, channels // num_groups * math.prod(x.shape[2:]))
+    scale = wide(rstd).reshape(-1, 1)
+    xhat = np.subtract(wide(x).reshape(rows), wide(mean).reshape(-1, 1))
+    xhat *= scale
+    g = _channels(grad)
+    grad_x = grad_weight = grad_bias = None
+    kind = x.dtype if weight is None else weight.dtype
+    if output_mask[0]:
+        weighted = g if weight is None else g * _column(weight)
+        grad_x = narrow(_center_backward(weighted.reshape(rows), xhat, scale, None), x.dtype).reshape(x.shape)
+    if output_mask[1]:
+        grad_weight = narrow(_dot_channels(g, xhat.reshape(g.shape)), kind)
+    if output_mask[2]:
+        grad_bias = narrow(total(g, (0, 2)), kind)
+    return grad_x, grad_weight, grad_bias

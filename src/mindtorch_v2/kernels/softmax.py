@@ -1,0 +1,93 @@
+"""Owns softmax and log-softmax along a dimension, and their gradients from the results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import wrap_dim
+from .checks import is_float, not_implemented
+from .reduce import narrow, wide
+from .totals import Array, reduced, total
+
+# Exponentials of values up to this bound can be added up in float32 without first subtracting the row's peak ...
+SAFE_PEAK = 60.0
+# ... and as long as the sums stay above this one, what underflows is too small to count.
+SAFE_SUM = 1e-15
+
+
+def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
+    """``exp(a) / sum(exp(a))`` along ``dim``."""
+    axis, x, out = _prepared("softmax", a, dim, dtype)
+    exp, sums, _ = _exponentials(x, axis)
+    np.divide(1, sums, out=sums)
+    exp *= sums
+    return narrow(exp, out).reshape(a.shape)
+
+
+def log_softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
+    """``log(softmax(a))`` along ``dim``, without overflow."""
+    axis, x, out = _prepared("log_softmax", a, dim, dtype)
+    exp, sums, peak = _exponentials(x, axis)
+    np.log(sums, out=sums)
+    # Two subtractions keep the digits that the sum of a large peak and a small logarithm would lose.
+    result = np.subtract(x, sums if peak is None else peak, out=exp)
+    if peak is not None:
+        result -= sums
+    return narrow(result, out).reshape(a.shape)
+
+
+def _prepared(name: str, a: Array, dim: int, dtype: np.dtype[Any] | None) -> tuple[int, Array, np.dtype[Any]]:
+    """The axis, ``a`` in the type to compute in (with a dimension at least) and the result's type."""
+    axis = wrap_dim(dim, a.ndim)
+    out = dtype or a.dtype
+    if not is_float(out):
+        last = axis == max(a.ndim, 1) - 1
+        raise not_implemented(f"{name}_lastdim_kernel_impl" if last else f"{name}_kernel_impl", out)
+    x = wide(a.astype(out, copy=False))
+    return axis, x if a.ndim else x.reshape(1), out
+
+
+def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
+    """``exp(x - peak)``, its sums along ``axis`` and the peaks; None for peaks of zero."""
+    if x.size == 0:
+        return np.exp(x), np.ones_like(x[(slice(None),) * axis + (slice(0, 1),)]), None
+    if np.maximum.reduce(x, axis=None) <= SAFE_PEAK:
+        exp = np.exp(x)
+        sums = total(exp, (axis,), True)
+        if np.minimum.reduce(sums, axis=None) >= SAFE_SUM:
+            return exp, sums, None
+    peak = reduced(np.maximum, x, (axis,), True)
+    exp = np.subtract(x, peak)
+    np.exp(exp, out=exp)
+    return exp, total(exp, (axis,), True), peak
+
+
+def softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
+    """Gradient of ``softmax`` from its ``output``."""
+    axis = wrap_dim(dim, output.ndim)
+    if output.ndim == 0:
+        return np.zeros((), grad.dtype)
+    g, y = wide(grad), wide(output)
+    result = np.subtract(g, _sum_products(g, y, axis))
+    result *= y
+    return narrow(result, grad.dtype)
+
+
+def log_softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
+    """Gradient of ``log_softmax`` from its ``output``."""
+    axis = wrap_dim(dim, output.ndim)
+    if output.ndim == 0:
+        return np.zeros((), grad.dtype)
+    g = wide(grad)
+    result = np.exp(wide(output))
+    result *= total(g, (axis,), True)
+    return narrow(np.subtract(g, result, out=result), grad.dtype)
+
+
+def _sum_products(a: Array, b: Array, axis: int) -> Array:
+    """``(a * b).sum(axis, keepdims=True)``, without a temporary where ``axis`` is the last one."""
+    if axis == a.ndim - 1:
+        return np.asarray(np.einsum("...i,...i->...", a, b))[..., None]
+    return total(a * b, (axis,), True)
