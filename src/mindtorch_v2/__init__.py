@@ -82,7 +82,7 @@ _functions = _bind.public_functions()
 globals().update(_functions)
 _bind.bind_methods(_functions)
 
-from . import autograd, random  # noqa: E402
+from . import autograd, optim, random, utils  # noqa: E402
 
 __version__ = "2.13.0+mindtorch"
 Tensor.__add__ = Tensor.__radd__ = add

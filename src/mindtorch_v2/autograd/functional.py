@@ -1,0 +1,184 @@
+"""torch.autograd.functional: products with Jacobians and Hessians, and the matrices themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import Tensor
+from .engine import door
+from .entry import grad as _grad
+from .grad_mode import enable_grad
+
+
+def _tuple(value: Any, name: str) -> tuple[bool, tuple[Any, ...]]:
+    """Whether a tuple was given, and the values as a tuple."""
+    given = isinstance(value, (tuple, list))
+    values = tuple(value) if given else (value,)
+    for position, v in enumerate(values):
+        if not isinstance(v, Tensor):
+            what = f"Value at index {position} of {name}" if given else f"The {name}"
+            raise TypeError(
+                f"The {name} given must be either a Tensor or a tuple of Tensors but the value at index {position} has "
+                f"type {type(v)}." if given else f"{what} must be a Tensor or a tuple of Tensors, got {type(v)}."
+            )
+    return given, values
+
+
+def _prepared(values: tuple[Any, ...], create_graph: bool, need_graph: bool = True) -> tuple[Any, ...]:
+    """Inputs that may be differentiated without touching the caller's graph (or joined to it)."""
+    made = []
+    for v in values:
+        if create_graph:
+            made.append(v.view_as(v) if v.requires_grad else v.clone())
+        else:
+            made.append(v.detach().requires_grad_(need_graph))
+    return tuple(m.requires_grad_() if need_graph and not m.requires_grad else m for m in made)
+
+
+def _finished(values: tuple[Any, ...], given: bool, create_graph: bool) -> Any:
+    result = tuple(v if create_graph or v is None else v.detach() for v in values)
+    return result if given else result[0]
+
+
+def _zero_filled(grads: Any, refs: tuple[Any, ...], strict: bool, what: str) -> tuple[Any, ...]:
+    made = []
+    for position, (g, ref) in enumerate(zip(grads, refs, strict=True)):
+        if g is None:
+            if strict:
+                raise RuntimeError(f"The {what} is independent of entry {position}; this is not allowed in strict mode.")
+            g = door.zeros_like(ref)
+        made.append(g)
+    return tuple(made)
+
+
+def _differentiated(outputs: Any, inputs: Any, grad_outputs: Any, create_graph: bool) -> tuple[Any, ...]:
+    outputs, grad_outputs = tuple(outputs), tuple(grad_outputs)
+    kept = [(o, g) for o, g in zip(outputs, grad_outputs, strict=True) if o is not None and o.requires_grad]
+    if not kept:
+        return (None,) * len(inputs)
+    return _grad([o for o, _ in kept], inputs, [g for _, g in kept], retain_graph=True, create_graph=create_graph,
+                 allow_unused=True)  # fmt: skip
+
+
+def _vectors(v: Any, refs: tuple[Any, ...], given: bool) -> tuple[Any, ...]:
+    if v is None:
+        if len(refs) != 1 or refs[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+            )
+        return tuple(door.ones_like(r) for r in refs)
+    _, vectors = _tuple(v, "v")
+    if len(vectors) != len(refs):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(refs)} but got {len(vectors)}.")
+    for position, (a, b) in enumerate(zip(vectors, refs, strict=True)):
+        if a.shape != b.shape:
+            raise RuntimeError(
+                f"Entry {position} in v has invalid size: should be {tuple(b.shape)} but got {tuple(a.shape)}."
+            )
+    return vectors
+
+
+def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """func(inputs), and the product of a vector with its Jacobian."""
+    with enable_grad():
+        given, values = _tuple(inputs, "inputs")
+        values = _prepared(values, create_graph)
+        out_given, outputs = _tuple(func(*values), "outputs of the user-provided function")
+        vectors = _vectors(v, outputs, out_given)
+        grads = _differentiated(outputs, values, vectors, create_graph)
+        result = _zero_filled(grads, values, strict, "output of the user-provided function")
+    return _finished(outputs, out_given, create_graph), _finished(result, given, create_graph)
+
+
+def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """func(inputs), and the product of its Jacobian with a vector (by differentiating twice)."""
+    with enable_grad():
+        given, values = _tuple(inputs, "inputs")
+        values = _prepared(values, create_graph)
+        vectors = _vectors(v, values, given) if v is not None else tuple(door.ones_like(x) for x in values)
+        out_given, outputs = _tuple(func(*values), "outputs of the user-provided function")
+        dummies = tuple(door.zeros_like(o).requires_grad_() for o in outputs)
+        first = _differentiated(outputs, values, dummies, True)
+        first = _zero_filled(first, values, strict, "output of the user-provided function")
+        second = _differentiated(first, dummies, vectors, create_graph)
+        result = _zero_filled(second, outputs, strict, "Jacobian")
+    return _finished(outputs, out_given, create_graph), _finished(result, out_given, create_graph)
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of func at inputs, one block per (output, input)."""
+    with enable_grad():
+        given, values = _tuple(inputs, "inputs")
+        values = _prepared(values, create_graph)
+        out_given, outputs = _tuple(func(*values), "outputs of the user-provided function")
+        rows = tuple(_jacobian_rows(o, values, create_graph, strict) for o in outputs)
+    if not create_graph:
+        rows = tuple(tuple(block.detach() for block in row) for row in rows)
+    if out_given:
+        return rows if given else tuple(row[0] for row in rows)
+    return rows[0] if given else rows[0][0]
+
+
+def _jacobian_rows(output: Any, values: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
+    flat = output.reshape(-1)
+    columns: tuple[list[Any], ...] = tuple([] for _ in values)
+    for j in range(flat.numel()):
+        one = door.ones_like(flat[j])
+        grads = _differentiated((flat[j],), values, (one,), create_graph)
+        for column, g in zip(columns, _zero_filled(grads, values, strict, "output"), strict=True):
+            column.append(g)
+    return tuple(
+        (door.stack(column) if column else output.new_zeros((0, *x.shape))).view((*output.shape, *x.shape))
+        for column, x in zip(columns, values, strict=True)
+    )
+
+
+def _scalar(output: Any) -> Any:
+    if isinstance(output, tuple) or output.numel() != 1:
+        raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
+    return output.reshape(()) if output.dim() else output
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The Hessian of a scalar function."""
+    given, values = _tuple(inputs, "inputs")
+
+    def gradient(*x: Any) -> Any:
+        got = jacobian(lambda *y: _scalar(func(*y)), x, create_graph=True)
+        return tuple(got) if given else got[0]
+
+    return jacobian(gradient, values if given else values[0], create_graph=create_graph, strict=strict)
+
+
+def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """func(inputs), and the product of a vector with its Hessian."""
+    with enable_grad():
+        given, values = _tuple(inputs, "inputs")
+        values = _prepared(values, create_graph)
+        vectors = _vectors(v, values, given)
+        output = _scalar(func(*values))
+        first = _differentiated((output,), values, (door.ones_like(output),), True)
+        first = _zero_filled(first, values, strict, "output")
+        second = _differentiated(first, values, vectors, create_graph)
+        result = _zero_filled(second, values, strict, "Jacobian")
+    return (output if create_graph else output.detach()), _finished(result, given, create_graph)
+
+
+def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """func(inputs), and the product of its Hessian with a vector (the Hessian is symmetric)."""
+    return vhp(func, inputs, v, create_graph, strict)
