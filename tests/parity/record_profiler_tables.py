@@ -67,6 +67,7 @@ def recorded(**options) -> list[dict]:
 
 def device_events() -> list[dict]:
     """What a profile with a GPU looks like, made by hand: launches, kernels, device memory, an async event."""
+
     def row(id, name, start, end, **more):
         return described(FunctionEvent(id, name, 1, start, end, use_device="cuda", **more))
 

@@ -144,7 +144,7 @@ def average_events(events: Iterable[Any], grouping: Grouping) -> list[FunctionEv
 
 
 def _finished(row: FunctionEventAvg, grouping: Grouping) -> FunctionEventAvg:
-    row.stack = row.stack[: grouping.stack_n]
+    row.stack = (row.stack or [])[: grouping.stack_n]
     if not grouping.shapes:
         row.input_shapes = ""
     if not grouping.overloads:

@@ -185,6 +185,10 @@ def _track(record: LaneRecord, session: Session) -> Track:
     early = start < session.start_ns
     if early.any():
         rows = _clip(rows, early, session.start_ns)
+    if session.crowded:
+        wanted = session.options.python_events
+        unwanted = [event for event, detail in PYTHON_EVENTS.items() if detail.sort not in wanted]
+        rows = rows[~np.isin(rows[:, 2], unwanted)]
     for begin, end in session.pauses:
         rows = rows[(rows[:, 0] < begin) | (rows[:, 0] >= (end or session.stop_ns))]
     times = memory[:, 0]

@@ -168,6 +168,12 @@ class RecordOptions:
     event_metadata: bool = False
 
     @property
+    def python_events(self) -> set[str]:
+        """Which of the events that are Python functions are wanted."""
+        wanted = {"function", "module"} if self.stacks else {"module"} if self.modules else set()
+        return wanted | ({"collection"} if self.python_gc else set())
+
+    @property
     def flags(self) -> int:
         """The tap's bits that these options need."""
         return (

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .. import _tap
-from .recorder import RECORDER, StackTable, ThreadLane, python_event
+from .recorder import RECORDER, PythonEvent, StackTable, ThreadLane, python_event
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -170,9 +170,20 @@ class Tracer:
             shown = visibility(frame.f_code) > 0
             frames[:0] = (now, self._python_id(frame.f_code, frame.f_lineno) if shown else SKIPPED)
             frame = frame.f_back
-        # `sys.setprofile` itself returns under the new callback.
-        lane.frames = [*frames, now, SKIPPED, now, SKIPPED]
-        sys.setprofile(self._callback(lane))
+        # The last entry is this function's own frame, whose return the callback will see.
+        lane.frames = [*frames, now, SKIPPED]
+        sys.setprofile(self._starter(self._callback(lane)))
+
+    def _starter(self, callback: Callback) -> Callback:
+        """Puts the callback in place at the first event, which on some Pythons is the end of `sys.setprofile` itself."""
+
+        def starter(frame: FrameType, event: str, arg: Any) -> None:
+            sys.setprofile(callback)
+            if event != "c_return":
+                callback(frame, event, arg)
+
+        starter.lane = callback.lane  # type: ignore[attr-defined]
+        return starter
 
     def _end(self) -> None:
         lane = RECORDER.own_lane()
@@ -271,7 +282,7 @@ class CollectionClock:
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            self._region = _tap.region(python_event("Python GC"))
+            self._region = _tap.region(python_event("Python GC", PythonEvent("collection")))
             self._region.__enter__()
         elif self._region is not None:
             self._region.__exit__()

@@ -21,8 +21,10 @@ from .config import RecordOptions
 
 
 class PythonEvent(NamedTuple):
-    """What makes an event kind a Python function: its module number and path where it is a call of an nn.Module."""
+    """What makes an event kind a Python function: its sort (RecordOptions.python_events), and for calls of modules the
+    number and path of the module."""
 
+    sort: str = "function"
     module_id: int = -1
     path: str = ""
 
@@ -119,6 +121,8 @@ class Session:
     epoch_ns: int = 0
     # Times between which the caller switched collection off; the last end is 0 while it is off.
     pauses: list[list[int]] = field(default_factory=list)
+    # Whether other sessions had Python functions recorded that this one did not ask for.
+    crowded: bool = False
     # Rows of each lane when the session started.
     marks: dict[ThreadLane, int] = field(default_factory=dict)
 
@@ -183,8 +187,12 @@ class Recorder(_tap.Recorder):
     def _tune(self) -> None:
         """Make flags, lanes and the tap follow the sessions there are."""
         flags = 0
+        python: set[str] = set()
         for session in self.sessions:
             flags |= session.options.flags
+            python |= session.options.python_events
+        for session in self.sessions:
+            session.crowded |= python != session.options.python_events
         if flags & _tap.MEMORY and not self.flags & _tap.MEMORY:
             self._alive, self._total = {}, 0
         self.flags = flags
@@ -292,7 +300,7 @@ class Recorder(_tap.Recorder):
             known = weakref.ref(module), number, _path_of(module, root)
             self._modules[id(module)] = known
         name = f"nn.Module: {type(module).__name__}_{known[1]}"
-        return name, python_event(name, PythonEvent(known[1], known[2]))
+        return name, python_event(name, PythonEvent("module", known[1], known[2]))
 
 
 class ModuleRegion(_tap.region):

@@ -1,0 +1,113 @@
+"""Bytes: to which events they belong, and the ones that belong to none."""
+
+import pytest
+from profiler_clock import Clock, allocate, clock, free, op  # noqa: F401
+
+from mindtorch_v2.profiler import profile, record_function
+
+
+def test_bytes_belong_to_the_events_that_ran(clock: Clock) -> None:  # noqa: F811
+    """`with block: a = ones(100); b = a + a; del a`, then `del b`."""
+    with profile(profile_memory=True) as prof:
+        with record_function("blk"):
+            clock.advance(1)
+            with op("aten::ones"):
+                clock.advance(1)
+                with op("aten::empty"):
+                    clock.advance(1)
+                    allocate(400, 1)
+                    clock.advance(1)
+            clock.advance(1)
+            with op("aten::add"):
+                clock.advance(1)
+                allocate(400, 2)
+                clock.advance(1)
+            clock.advance(1)
+            free(400, 1)
+            clock.advance(1)
+        clock.advance(1)
+        free(400, 2)
+    found = [(e.name, e.cpu_memory_usage, e.self_cpu_memory_usage) for e in prof.events()]
+    assert found == [
+        ("blk", 400, -400),
+        ("aten::ones", 400, 0),
+        ("aten::empty", 400, 400),
+        ("aten::add", 400, 400),
+        ("[memory]", -400, -400),
+    ]
+    assert [(row.key, row.self_cpu_memory_usage) for row in prof.key_averages()] == [
+        ("blk", -400),
+        ("aten::ones", 0),
+        ("aten::empty", 400),
+        ("aten::add", 400),
+        ("[memory]", -400),
+    ]
+    assert sum(row.self_cpu_memory_usage for row in prof.key_averages()) == 0
+
+
+def test_memory_events_outside_of_everything(clock: Clock) -> None:  # noqa: F811
+    with profile(profile_memory=True) as prof:
+        clock.advance(1)
+        allocate(12, 7)
+        clock.advance(1)
+        with op("aten::add"):
+            clock.advance(1)
+        clock.advance(1)
+        free(12, 7)
+    first, add, last = prof.events()
+    assert (first.name, first.cpu_memory_usage, last.cpu_memory_usage) == ("[memory]", 12, -12)
+    assert (first.trace_name, first.time_range.elapsed_us(), first.thread) == (None, 0.0, add.thread)
+    assert (first.id, last.id) == (add.id + 1, add.id + 2)
+    assert first.cpu_parent is None
+    assert first.kwinputs is None
+
+
+def test_blocks_from_before_are_not_counted_when_freed(clock: Clock) -> None:  # noqa: F811
+    with profile(profile_memory=True) as prof:
+        free(100, 3)
+        clock.advance(1)
+    assert prof.events() == []
+
+
+def test_without_the_option_there_are_no_bytes(clock: Clock) -> None:  # noqa: F811
+    with profile() as prof, op("aten::add"):
+        clock.advance(1)
+        allocate(8, 1)
+        clock.advance(1)
+    assert prof.events()[0].cpu_memory_usage == 0
+    assert "CPU Mem" not in prof.key_averages().table()
+
+
+def test_the_table_has_memory_columns(clock: Clock) -> None:  # noqa: F811
+    with profile(profile_memory=True) as prof, op("aten::empty"):
+        clock.advance(1)
+        allocate(3 * 1024**2, 1)
+        clock.advance(1)
+    table = prof.key_averages().table(sort_by="self_cpu_memory_usage")
+    assert "CPU Mem  Self CPU Mem" in table
+    assert table.count("3.00 MB") == 2
+
+
+def test_a_nested_profile_sees_its_own_bytes(clock: Clock) -> None:  # noqa: F811
+    with profile(profile_memory=True) as outer:
+        with op("first"):
+            clock.advance(1)
+            allocate(10, 1)
+            clock.advance(1)
+        with profile(profile_memory=True) as inner, op("second"):
+            clock.advance(1)
+            allocate(20, 2)
+            clock.advance(1)
+    assert [event.cpu_memory_usage for event in outer.events()] == [10, 20]
+    assert [event.cpu_memory_usage for event in inner.events()] == [20]
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_many_blocks_add_up(count: int) -> None:
+    with profile(profile_memory=True) as prof, op("aten::empty"):
+        for address in range(count):
+            allocate(8, address)
+        for address in range(count):
+            free(8, address)
+    assert prof.events()[0].cpu_memory_usage == 0
+    assert len(prof.events()) == 1

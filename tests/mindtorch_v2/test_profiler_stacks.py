@@ -1,0 +1,281 @@
+"""Stacks of ops, Python functions as events, and calls of modules."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from profiler_clock import Clock, clock, op  # noqa: F401
+
+from mindtorch_v2 import _tap
+from mindtorch_v2.autograd.profiler import emit_itt
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, tree
+
+
+def leaf() -> None:
+    with op("aten::add"):
+        pass
+
+
+def caller() -> None:
+    leaf()
+
+
+LEAF_LINE = leaf.__code__.co_firstlineno + 1
+CALLER_LINE = caller.__code__.co_firstlineno + 1
+HERE = "test_profiler_stacks.py"
+
+
+def ops_of(prof: profile) -> list[Any]:
+    return [event for event in prof.events() if event.activity_type == "cpu_op"]
+
+
+def nests_perfectly(prof: profile) -> bool:
+    events = prof.events()
+    start = np.array([event.time_range.start * 1000 for event in events]).round().astype(np.int64)
+    end = np.array([event.time_range.end * 1000 for event in events]).round().astype(np.int64)
+    return not tree.crossings(start, end).any()
+
+
+def test_stacks_name_the_executing_line() -> None:
+    with profile(with_stack=True) as prof:
+        caller()
+    (event,) = ops_of(prof)
+    assert event.stack[:2] == [f"{HERE}({LEAF_LINE}): leaf", f"{HERE}({CALLER_LINE}): caller"]
+    assert event.stack[2].endswith(": test_stacks_name_the_executing_line")
+
+
+def test_python_functions_are_events_named_by_their_definition() -> None:
+    with profile(with_stack=True) as prof:
+        caller()
+    names = {event.name: event for event in prof.events() if event.is_python_function}
+    inner = names[f"{HERE}({LEAF_LINE - 1}): leaf"]
+    outer = names[f"{HERE}({CALLER_LINE - 1}): caller"]
+    assert inner.cpu_parent is outer
+    assert ops_of(prof)[0].cpu_parent is inner
+    assert (inner.python_parent_id, inner.python_module_id) == (outer.python_id, -1)
+    assert (inner.id, inner.activity_type) == (0, "python_function")
+    assert nests_perfectly(prof)
+
+
+def test_functions_that_were_already_running_count_from_the_start() -> None:
+    def inside() -> None:
+        with profile(with_stack=True) as prof:
+            leaf()
+        result.append(prof)
+
+    result: list[profile] = []
+    inside()
+    top = [event for event in result[0].events() if event.name.endswith(": inside")]
+    assert len(top) == 1
+    assert top[0].cpu_children
+
+
+def test_the_profilers_own_functions_are_not_shown() -> None:
+    with profile(with_stack=True, schedule=lambda step: _record(step)) as prof:
+        for _ in range(3):
+            leaf()
+            prof.step()
+    shown = [event.name for event in prof.events() if event.is_python_function]
+    assert not [name for name in shown if "profiler/" in name or "_tap" in name]
+    assert nests_perfectly(prof)
+    steps = [event for event in prof.events() if event.name == "ProfilerStep*"]
+    assert len(steps) == 4
+
+
+def _record(step: int) -> Any:
+    from_enum = sys.modules["mindtorch_v2.profiler"].ProfilerAction
+    return from_enum.RECORD
+
+
+def test_builtin_functions_are_events_too() -> None:
+    with profile(with_stack=True) as prof:
+        sorted([3, 1, 2])
+        [].append(1)
+    names = [event.name for event in prof.events()]
+    assert "<built-in function sorted>" in names
+    assert "<built-in method append of list object>" in names
+
+
+def test_averages_leave_python_functions_out_unless_asked() -> None:
+    with profile(with_stack=True) as prof:
+        caller()
+    assert [row.key for row in prof.key_averages()] == ["aten::add"]
+    every = prof.key_averages(include_python_functions=True)
+    assert f"{HERE}({LEAF_LINE - 1}): leaf" in [row.key for row in every]
+    assert every.self_cpu_time_total == pytest.approx(prof.events().self_cpu_time_total)
+
+
+def test_time_in_hidden_functions_is_the_time_of_the_event_around_them(clock: Clock) -> None:  # noqa: F811
+    with profile(with_stack=True) as prof, record_function("block"):
+        clock.advance(7)
+        with op("aten::add"):
+            clock.advance(3)
+    rows = {row.key: row for row in prof.key_averages()}
+    assert (rows["block"].cpu_time_total, rows["block"].self_cpu_time_total) == (10.0, 7.0)
+    assert rows["block"].cpu_parent is None
+
+
+def test_exceptions_and_generators_keep_the_nesting() -> None:
+    def numbers() -> Iterator[int]:
+        for number in range(3):
+            leaf()
+            yield number
+
+    def failing() -> None:
+        leaf()
+        raise ValueError
+
+    with profile(with_stack=True) as prof:
+        with pytest.raises(ValueError):
+            failing()
+        assert sum(numbers()) == 3
+        left = numbers()
+        next(left)
+    left.close()
+    assert nests_perfectly(prof)
+    assert sum(event.name.endswith(": numbers") for event in prof.events()) == 5
+
+
+def test_deep_recursion_is_one_tree() -> None:
+    def deeper(levels: int) -> None:
+        if levels:
+            deeper(levels - 1)
+            leaf()
+
+    with profile(with_stack=True) as prof:
+        deeper(100)
+    assert nests_perfectly(prof)
+    assert len(ops_of(prof)) == 100
+    assert len(ops_of(prof)[0].stack) > 100
+
+
+def test_a_profile_function_of_somebody_else_is_put_back() -> None:
+    def other(frame: Any, event: str, arg: Any) -> None:
+        pass
+
+    before = sys.getprofile()
+    sys.setprofile(other)
+    try:
+        with profile(with_stack=True):
+            leaf()
+        assert sys.getprofile() is other
+    finally:
+        sys.setprofile(before)
+
+
+def test_without_stacks_nothing_is_traced() -> None:
+    before = sys.getprofile()
+    with profile() as prof:
+        assert sys.getprofile() is before
+        leaf()
+    assert prof.events()[0].stack == []
+    assert len(prof.events()) == 1
+
+
+def test_nested_profiles_with_and_without_stacks() -> None:
+    with profile(with_stack=True) as outer:
+        leaf()
+        with profile() as plain:
+            leaf()
+        with profile(with_stack=True) as inner:
+            leaf()
+        leaf()
+    assert (len(ops_of(outer)), len(ops_of(plain)), len(ops_of(inner))) == (4, 1, 1)
+    assert all(event.stack for event in ops_of(outer) + ops_of(inner))
+    assert plain.events()[0].stack == []
+    assert nests_perfectly(outer)
+    assert nests_perfectly(inner)
+    assert not any(event.is_python_function for event in plain.events())
+
+
+def test_garbage_collections_are_events_when_asked_for() -> None:
+    with profile(experimental_config=_ExperimentalConfig(record_python_gc_info=True)) as prof:
+        with record_function("before"):
+            pass
+        gc.collect()
+        with record_function("after"):
+            pass
+    names = [event.name for event in prof.events()]
+    place = names.index("Python GC")
+    assert names.index("before") < place < names.index("after")
+    assert prof.events()[place].is_python_function
+    with profile() as prof:
+        gc.collect()
+    assert prof.events() == []
+
+
+class Module:
+    """What the recorder needs of an nn.Module: a class name, named parts, and a call that goes through the tap."""
+
+    def __init__(self, **parts: "Module") -> None:
+        self.parts = parts
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, "Module"]]:
+        yield prefix, self
+        for name, part in self.parts.items():
+            yield from part.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def __call__(self) -> None:
+        if _tap.SLOT.flags & _tap.MODULES:
+            recorder = _tap.SLOT.recorder
+            assert recorder is not None
+            with recorder.module(self):
+                self.forward()
+        else:
+            self.forward()
+
+    def forward(self) -> None:
+        for part in self.parts.values():
+            part()
+
+
+class Linear(Module):
+    def forward(self) -> None:
+        leaf()
+
+
+class Net(Module):
+    pass
+
+
+def test_modules_are_numbered_per_class_and_know_their_path() -> None:
+    net = Net(first=Linear(), inner=Net(second=Linear()))
+    with profile(with_modules=True) as prof:
+        net()
+        net()
+    calls = [event for event in prof.events() if event.name.startswith("nn.Module: ")]
+    names = ["Net_0", "Linear_0", "Net_1", "Linear_1"]
+    assert [event.name for event in calls] == [f"nn.Module: {name}" for name in names * 2]
+    assert [event.python_module_id for event in calls[:4]] == [0, 0, 1, 1]
+    kinds = [prof.events()._views[0].kind(event._place).path for event in calls[:4]]
+    assert kinds == ["Net", "Net.first", "Net.inner", "Net.inner.second"]
+    assert calls[1].cpu_parent is calls[0]
+    assert calls[1].cpu_children[0].name == "aten::add"
+    assert not [event for event in prof.events() if event.is_python_function and "Module" not in event.name]
+
+
+def test_modules_stand_in_stacks_between_caller_and_forward() -> None:
+    net = Net(only=Linear())
+    with profile(with_stack=True) as prof:
+        net()
+    (event,) = ops_of(prof)
+    frames = [entry.partition(": ")[2] if entry.startswith(HERE) else entry for entry in event.stack]
+    assert frames[:7] == [
+        "leaf",
+        "forward",
+        "__call__",
+        "nn.Module: Linear_0",
+        "forward",
+        "__call__",
+        "nn.Module: Net_0",
+    ]
+    assert nests_perfectly(prof)
+
+
+def test_itt_records_nothing_to_look_at() -> None:
+    with profile() as prof, emit_itt():
+        leaf()
+    assert len(prof.events()) == 1
