@@ -61,6 +61,12 @@ class InputRecord(NamedTuple):
     concrete: list[Any]
 
 
+
+def describe_plain(key: Any) -> InputRecord:
+    """Describes inputs that belong to no schema, such as those of autograd nodes. The op layer puts its own here."""
+    raise TypeError(f"expected an InputRecord, got {key!r}")
+
+
 EVENTS: list[EventKind] = []
 _event_ids: dict[tuple[str, int, bool], int] = {}
 # Re-entrant: a traced Python function may be given its event while another event is being made.

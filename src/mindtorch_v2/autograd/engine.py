@@ -166,7 +166,7 @@ class _Task:
             return
         evaluate, inner = node.event_ids()
         forward = node.seq if node.seq < AccumulateGrad_SEQ else -1
-        with _tap.region(evaluate, forward, _inputs(arrived)):
+        with _tap.region(evaluate, forward):
             self._pass_on(node, self._step(node, arrived, inner))
 
     def _step(self, node: Node, arrived: Any, event: int | None = None) -> tuple[Any, ...]:

@@ -46,13 +46,19 @@ class Kind(NamedTuple):
         return "ProfilerStep*" if self.name.startswith(STEP_PREFIX) else self.name
 
 
+def _describe(key: Any) -> Any:
+    """Inputs of a kind without a schema: records as they are, keys as the op layer reads them."""
+    return key if hasattr(key, "shapes") else _tap.describe_plain(key)
+
+
 def _kind(event: int) -> Kind:
     row = _tap.EVENTS[event]
     python = PYTHON_EVENTS.get(event)
     if python is not None:
         return Kind(row.name, "", row.scope, PYTHON_FUNCTION, None, None, None, python.module_id, python.path)
     category = MEMORY_MARK if event == _MEMORY_KIND else USER_ANNOTATION if row.is_annotation else CPU_OP
-    return Kind(row.name, row.overload, row.scope, category, row.describe, row.flops, row.all_flops, -1, "")
+    describe = row.describe or _describe
+    return Kind(row.name, row.overload, row.scope, category, describe, row.flops, row.all_flops, -1, "")
 
 
 class Kinds:

@@ -24,12 +24,13 @@ SKIPPED, MUTED = 0, -1
 
 _MUTED_PARTS = ("ops", "kernels", "devices", "_random")
 _MUTED_FILES = frozenset(
-    "_tap.py _op.py _bind.py _codegen.py _tensor.py _tensor_str.py _storage.py _size.py _dtype.py _meta.py _schema.py "
+    "_tap.py _op.py _bind.py _codegen.py _forward.py _front.py _methods.py _operators.py _schema.py _errors.py "
+    "_device.py _dtype.py _meta.py _size.py _storage.py _tensor.py _tensor_str.py autograd/anomaly.py "
     "profiler/annotate.py profiler/capture.py profiler/frames.py profiler/recorder.py".split()
 )
 _SKIPPED_PARTS = ("profiler",)
 _SKIPPED_FILES = frozenset(
-    "autograd/engine.py autograd/node.py autograd/backward.py autograd/graph.py autograd/methods.py "
+    "autograd/engine.py autograd/entry.py autograd/node.py autograd/backward.py autograd/graph.py autograd/methods.py "
     "autograd/grad_mode.py".split()
 )
 _SKIPPED_NAMES = frozenset(("__call__", "_call_impl", "_wrapped_call_impl"))
