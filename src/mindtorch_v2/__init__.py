@@ -62,7 +62,6 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-
 from .ops.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 float = float32

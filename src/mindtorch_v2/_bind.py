@@ -96,9 +96,13 @@ def public_functions() -> dict[str, Any]:
     return table
 
 
+def _takes_self(op: Op) -> bool:
+    return bool(op.schema.arguments) and op.schema.arguments[0].name == "self"
+
+
 def bind_methods(functions: dict[str, Any]) -> None:
     """Attach operators that take a tensor first to Tensor (what is there already stays)."""
-    methods = {op.schema.name for op in OPS.values() if op.method and "self" in op.arguments}
+    methods = {op.schema.name for op in OPS.values() if op.method and _takes_self(op)}
     for name, function in functions.items():
         if (name in FRONTS or name in methods) and name not in Tensor.__dict__:
             setattr(Tensor, name, function)

@@ -30,16 +30,16 @@ class device:
             raise RuntimeError(f"Invalid device string: '{type}'")
         name, number = match.groups()
         if name not in _KNOWN:
-            raise RuntimeError(
-                f"Expected one of {', '.join(_KNOWN)} device type at start of device string: {name}"
-            )
+            raise RuntimeError(f"Expected one of {', '.join(_KNOWN)} device type at start of device string: {name}")
         if number is not None and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         self.type = name
         self.index = int(number) if number is not None else index
 
     def __repr__(self) -> str:
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"

@@ -214,10 +214,9 @@ class finfo:
         if d.is_complex:
             d = d.to_real()
         if not d.is_floating_point:
-            raise TypeError(
-                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d!r}'"
-            )
-        info: Any = ml_dtypes.finfo(d.np)
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d!r}'")
+        limits: Any = ml_dtypes.finfo
+        info = limits(d.np)
         self.dtype = d.name
         self.bits = d.itemsize * 8
         self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)

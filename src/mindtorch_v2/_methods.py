@@ -26,9 +26,8 @@ detach = _detach.function
 
 
 def method(function: Any) -> Any:
-    """Attach a function (or property) to Tensor under its own name."""
-    name = function.fget.__name__ if isinstance(function, property) else function.__name__
-    setattr(Tensor, name, function)
+    """Attach a function to Tensor under its own name."""
+    setattr(Tensor, function.__name__, function)
     return function
 
 
@@ -36,20 +35,20 @@ def method(function: Any) -> Any:
 
 
 def _grad_fn_name(t: Tensor) -> str | None:
-    node = t.grad_fn  # type: ignore[attr-defined]
+    node = t.grad_fn
     return None if node is None else node.name()
 
 
 @method
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     if overrides.has_torch_function((self,)):
-        return overrides.handle_torch_function(Tensor.__repr__, (self,), self)  # type: ignore[no-any-return]
+        return overrides.handle_torch_function(Tensor.__repr__, (self,), self)
     kind = type(self)
     return _tensor_str.tensor_repr(
         self._a,
         dtype_name=self.dtype.name,
         default_dtype_name=_dtype.get_default_dtype().name,
-        requires_grad=self.requires_grad,  # type: ignore[attr-defined]
+        requires_grad=self.requires_grad,
         grad_fn_name=_grad_fn_name(self),
         device=str(self.device),
         class_name="tensor" if kind in (Tensor, Parameter) else kind.__name__,
@@ -57,15 +56,15 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     )
 
 
-Tensor.__str__ = __repr__  # type: ignore[assignment]
+Tensor.__str__ = __repr__  # type: ignore[assignment, method-assign]
 
 
 def _parameter_repr(self: Parameter) -> str:
     return _tensor_str.PARAMETER_HEADING + Tensor.__repr__(self)
 
 
-Parameter.__repr__ = _parameter_repr  # type: ignore[method-assign]
-Parameter.__str__ = _parameter_repr  # type: ignore[assignment]
+Parameter.__repr__ = _parameter_repr  # type: ignore[assignment, method-assign]
+Parameter.__str__ = _parameter_repr  # type: ignore[assignment, method-assign]
 
 
 @method
@@ -117,16 +116,14 @@ def __iter__(self: Tensor) -> Iterator[Tensor]:
 
 @method
 def __reversed__(self: Tensor) -> Tensor:
-    return self if self._a.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,no-any-return]
+    return self if self._a.ndim == 0 else self.flip(0)
 
 
 @method
 def __contains__(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, int, float, complex, bool)):
         return bool((self == element).any().item())  # type: ignore[attr-defined]
-    raise RuntimeError(
-        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
-    )
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
 @method
@@ -149,12 +146,14 @@ def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar:
     array = as_array(array)
     if array.dtype == bool:
         array = array.astype(np.uint8) if context is None else array
-    return convert.from_numpy(np.ascontiguousarray(array).reshape(array.shape))  # type: ignore[no-any-return]
+    return convert.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
 
 
 @method
-def __dlpack__(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-    if self.requires_grad:  # type: ignore[attr-defined]
+def __dlpack__(
+    self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+) -> Any:
+    if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     return self._a.__dlpack__()
 
@@ -171,7 +170,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
             f"from_dlpack() expects an object with __dlpack__, got {type(ext_tensor).__name__}; wrap a capsule in the "
             "object it came from"
         )
-    return convert.from_numpy(np.from_dlpack(ext_tensor))  # type: ignore[no-any-return]
+    return convert.from_numpy(np.from_dlpack(ext_tensor))
 
 
 # --- copies, pickles, subclasses --------------------------------------------------------------------------------------
@@ -199,7 +198,7 @@ Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-define
 
 @method
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Any:
-    if not self.is_leaf:  # type: ignore[attr-defined]
+    if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If "
             "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
@@ -232,10 +231,10 @@ def _rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, An
 
 @method
 def __reduce_ex__(self: Tensor, protocol: int) -> Any:
-    if not self.is_leaf:  # type: ignore[attr-defined]
+    if not self.is_leaf:
         raise RuntimeError("a tensor that is not a leaf cannot be pickled; use tensor.detach() first")
     attributes = {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_retains")}
-    return _rebuild, (type(self), np.asarray(self._a), self.requires_grad, attributes)  # type: ignore[attr-defined]
+    return _rebuild, (type(self), np.asarray(self._a), self.requires_grad, attributes)
 
 
 # --- dtype, device, new_* ---------------------------------------------------------------------------------------------
@@ -270,12 +269,12 @@ del type
 
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    return convert.to_dtype(self, other.dtype)  # type: ignore[no-any-return]
+    return convert.to_dtype(self, other.dtype)
 
 
 @method
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    return convert.to(self, device=_device.CPU)  # type: ignore[no-any-return]
+    return convert.to(self, device=_device.CPU)
 
 
 @method
@@ -288,7 +287,7 @@ def _new(factory: str) -> None:
                    layout: Any = None, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
         function = getattr(creation, factory) if factory != "empty" else creation._public_empty
         where = self.device if device is None else device
-        return function(*size, dtype=self.dtype if dtype is None else dtype, device=where,  # type: ignore[no-any-return]
+        return function(*size, dtype=self.dtype if dtype is None else dtype, device=where,
                         requires_grad=requires_grad, **kw)  # fmt: skip
 
     new_filled.__name__ = new_filled.__qualname__ = f"new_{factory}"
@@ -300,14 +299,16 @@ for _name in ("zeros", "ones", "empty", "full"):
 
 
 @method
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    return convert.tensor(data, dtype=self.dtype if dtype is None else dtype,  # type: ignore[no-any-return]
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    return convert.tensor(data, dtype=self.dtype if dtype is None else dtype,
                           device=self.device if device is None else device, requires_grad=requires_grad)  # fmt: skip
 
 
 @method
 def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, device: Any = None, **kw: Any) -> Tensor:
-    return creation.empty_strided(size, stride, dtype=dtype or self.dtype)  # type: ignore[no-any-return]
+    return creation.empty_strided(size, stride, dtype=dtype or self.dtype)
 
 
 def _legacy_array(args: tuple[Any, ...], d: DType) -> Any:
@@ -331,7 +332,7 @@ def _tensor_new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     return t
 
 
-Tensor.__new__ = staticmethod(_tensor_new)  # type: ignore[assignment,method-assign]
+Tensor.__new__ = staticmethod(_tensor_new)  # type: ignore[method-assign]
 
 
 @method
@@ -374,7 +375,7 @@ class UntypedStorage:
         return int(found) if isinstance(found, np.integer) else found.tolist()
 
     def tolist(self) -> list[int]:
-        return self._bytes().tolist()  # type: ignore[no-any-return]
+        return self._bytes().tolist()
 
     def resize_(self, nbytes: int) -> None:
         raise RuntimeError("resizing a storage is not supported; make a new tensor of the wanted size")

@@ -6,7 +6,7 @@ Only state and its plain readers live here. Operators are attached from the op t
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class Tensor:
     _ag: Any
     _v: Storage | None
     _view: View | None
+
+    if TYPE_CHECKING:  # operators are attached at import
+
+        def __getattr__(self, name: str) -> Any: ...
 
     # NumPy defers to our reflected operators.
     __array_priority__ = 1000
@@ -221,7 +225,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def element_strides(a: Any) -> tuple[int, ...]:
     """Strides in elements, as torch gives them."""
-    if type(a) is MetaArray or a.size == 0 and a.flags.c_contiguous:
+    if type(a) is MetaArray or (a.size == 0 and a.flags.c_contiguous):
         return contiguous_strides(a.shape)
     itemsize = a.dtype.itemsize
     return tuple(s // itemsize for s in a.strides)

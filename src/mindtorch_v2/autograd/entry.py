@@ -179,6 +179,4 @@ def _batched(
         picked = tuple(b[i] for b in batches)
         rows.append(grad(outs, wanted, picked, True, create, unused, False, materialize))
     del retain
-    return tuple(
-        None if column[0] is None else door.stack(list(column)) for column in zip(*rows, strict=True)
-    )
+    return tuple(None if column[0] is None else door.stack(list(column)) for column in zip(*rows, strict=True))

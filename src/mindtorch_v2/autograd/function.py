@@ -21,7 +21,9 @@ class FunctionCtx:
         """Keep tensors (or None) for backward, where they appear as `saved_tensors`."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                )
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -80,9 +82,7 @@ class FunctionNode(Node, FunctionCtx):
 
     def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.materialize_grads:
-            grads = tuple(
-                self._zeros(nr) if g is None and nr not in self._silent else g for nr, g in enumerate(grads)
-            )
+            grads = tuple(self._zeros(nr) if g is None and nr not in self._silent else g for nr, g in enumerate(grads))
         given = self._forward_cls.backward(self, *grads)
         results = given if isinstance(given, tuple) else tuple(given) if isinstance(given, list) else (given,)
         return self._checked(results)
@@ -91,7 +91,7 @@ class FunctionNode(Node, FunctionCtx):
 
     def _zeros(self, nr: int) -> Tensor:
         shape, dtype = (self.shape, self.dtype) if self.outputs == 1 else (self.shape[nr], self.dtype[nr])
-        return door.zeros(shape, dtype)  # type: ignore[no-any-return]
+        return door.zeros(shape, dtype)
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         expected = len(self.edges)
@@ -309,7 +309,7 @@ def once_differentiable(function: Any) -> Any:
         if not grad_mode.is_grad_enabled() or all(graph.edge(a) is None for a in args):
             return outputs
         single = not isinstance(outputs, tuple)
-        made = []
+        made: list[Any] = []
         for o in (outputs,) if single else outputs:
             if o is None:
                 made.append(None)

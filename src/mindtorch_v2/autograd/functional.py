@@ -20,7 +20,9 @@ def _tuple(value: Any, name: str) -> tuple[bool, tuple[Any, ...]]:
             what = f"Value at index {position} of {name}" if given else f"The {name}"
             raise TypeError(
                 f"The {name} given must be either a Tensor or a tuple of Tensors but the value at index {position} has "
-                f"type {type(v)}." if given else f"{what} must be a Tensor or a tuple of Tensors, got {type(v)}."
+                f"type {type(v)}."
+                if given
+                else f"{what} must be a Tensor or a tuple of Tensors, got {type(v)}."
             )
     return given, values
 
@@ -46,7 +48,9 @@ def _zero_filled(grads: Any, refs: tuple[Any, ...], strict: bool, what: str) -> 
     for position, (g, ref) in enumerate(zip(grads, refs, strict=True)):
         if g is None:
             if strict:
-                raise RuntimeError(f"The {what} is independent of entry {position}; this is not allowed in strict mode.")
+                raise RuntimeError(
+                    f"The {what} is independent of entry {position}; this is not allowed in strict mode."
+                )
             g = door.zeros_like(ref)
         made.append(g)
     return tuple(made)

@@ -23,7 +23,7 @@ def _outputs(value: Any) -> tuple[Any, ...]:
 
 
 def _watched(inputs: tuple[Any, ...]) -> list[Tensor]:
-    found = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]  # type: ignore[attr-defined]
+    found = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not found:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
@@ -109,7 +109,7 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: 
     outputs = _outputs(func(*inputs))
     numerical = [_numerical(lambda: _outputs(func(*inputs)), x, eps) for x in watched]
     for position, output in enumerate(outputs):
-        if not output.requires_grad:  # type: ignore[attr-defined]
+        if not output.requires_grad:
             continue
         analytical = _analytical(output, watched)
         for number, x in enumerate(watched):
@@ -125,7 +125,11 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: 
 def _comparable(numerical: Any, analytical: Any, x: Any, output: Any) -> tuple[Any, Any]:
     """Both Jacobians as real ones: rows by real input components, columns by real output components."""
     out_complex, in_complex = output._a.dtype.kind == "c", x._a.dtype.kind == "c"
-    n = np.stack([numerical.real, numerical.imag], -1).reshape(numerical.shape[0], -1) if out_complex else numerical.real
+    n = (
+        np.stack([numerical.real, numerical.imag], -1).reshape(numerical.shape[0], -1)
+        if out_complex
+        else numerical.real
+    )
     a = analytical
     if in_complex:
         a = np.stack([a.real, a.imag], 1).reshape(-1, a.shape[1])
@@ -153,7 +157,7 @@ def gradgradcheck(
 ) -> bool:
     """Whether the gradients of the gradients agree with finite differences."""
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    outputs = tuple(o for o in _outputs(func(*given)) if o.requires_grad)  # type: ignore[attr-defined]
+    outputs = tuple(o for o in _outputs(func(*given)) if o.requires_grad)
     if grad_outputs is None:
         grads = tuple(_random_like(o) for o in outputs)
     else:
@@ -162,8 +166,8 @@ def gradgradcheck(
 
     def first(*args: Any) -> Any:
         values, gs = args[:-count], args[-count:]
-        watched = [x for x in values if isinstance(x, Tensor) and x.requires_grad]  # type: ignore[attr-defined]
-        results = tuple(o for o in _outputs(func(*values)) if o.requires_grad)  # type: ignore[attr-defined]
+        watched = [x for x in values if isinstance(x, Tensor) and x.requires_grad]
+        results = tuple(o for o in _outputs(func(*values)) if o.requires_grad)
         found = _grad(results, watched, gs, create_graph=True, allow_unused=True)
         return tuple(g if g is not None else door.zeros_like(x) for g, x in zip(found, watched, strict=True))
 
@@ -175,4 +179,4 @@ def _random_like(t: Any) -> Any:
     values = np.random.default_rng(0).standard_normal(t._a.shape)
     if t._a.dtype.kind == "c":
         values = values + 1j * np.random.default_rng(1).standard_normal(t._a.shape)
-    return make(np.asarray(values, t._a.dtype)).requires_grad_()  # type: ignore[attr-defined]
+    return make(np.asarray(values, t._a.dtype)).requires_grad_()

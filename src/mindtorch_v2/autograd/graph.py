@@ -60,9 +60,7 @@ def untracked(t: Tensor) -> bool:
     return view.base._ag is None and 0 not in t._a.strides
 
 
-def make_view(
-    t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | None, kind: type[View] = View
-) -> None:
+def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | None, kind: type[View] = View) -> None:
     """Say that `t` is a differentiable view of `source`."""
     before = source._view
     version = storage_of(source).version
@@ -120,7 +118,8 @@ def _forbidden(t: Tensor, what: str) -> RuntimeError:
         start = f"Output {output_number(t._ag)} of {name} is a view and {what} modified inplace. "
     if type(t._view) is OneOfMany:
         return RuntimeError(
-            start + "This view is the output of a function that returns multiple views. Such functions do not allow the "
+            start
+            + "This view is the output of a function that returns multiple views. Such functions do not allow the "
             "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         )
     return RuntimeError(

@@ -8,16 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Parameter, Tensor, alias, storage_of
-from . import entry
-from . import grad_mode
+from . import entry, grad_mode
 from .graph import edge
 from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
 
 
 def method(function: Any) -> Any:
-    """Attach a function (or property) to Tensor under its own name."""
-    name = function.fget.__name__ if isinstance(function, property) else function.__name__
-    setattr(Tensor, name, function)
+    """Attach a function to Tensor under its own name."""
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+def attribute(function: Any) -> Any:
+    """Attach a function to Tensor as a property."""
+    setattr(Tensor, function.__name__, property(function))
     return function
 
 
@@ -56,23 +60,20 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
-@method
-@property
+@attribute
 def grad_fn(self: Tensor) -> Any:
     """The node that made this tensor; None for leaves."""
     node = target(edge(self))
     return None if type(node) is AccumulateGrad else node
 
 
-@method
-@property
+@attribute
 def is_leaf(self: Tensor) -> bool:
     ag = edge(self)
     return ag is None or type(ag) is AccumulateGrad
 
 
-@method
-@property
+@attribute
 def output_nr(self: Tensor) -> int:
     return output_number(edge(self))
 
@@ -96,7 +97,9 @@ def _get_grad(self: Tensor) -> Tensor | None:
 def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is not None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.dtype is not self.dtype:
@@ -126,7 +129,7 @@ Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-def
 
 def _get_data(self: Tensor) -> Tensor:
     t = alias(self._a, storage_of(self))
-    return t if type(self) in (Tensor, Parameter) else t.as_subclass(type(self))  # type: ignore[attr-defined,no-any-return]
+    return t if type(self) in (Tensor, Parameter) else t.as_subclass(type(self))
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -193,8 +196,7 @@ def retain_grad(self: Tensor) -> None:
     self.__dict__["_retains"] = True
 
 
-@method
-@property
+@attribute
 def retains_grad(self: Tensor) -> bool:
     return "_retains" in self.__dict__
 
@@ -218,8 +220,7 @@ def _is_view(self: Tensor) -> bool:
     return self._view is not None
 
 
-@method
-@property
+@attribute
 def _base(self: Tensor) -> Tensor | None:
     return None if self._view is None else self._view.base
 
@@ -229,7 +230,6 @@ def is_inference(self: Tensor) -> bool:
     return grad_mode.is_inference_mode_enabled()
 
 
-@method
-@property
+@attribute
 def names(self: Tensor) -> tuple[None, ...]:
     return (None,) * self._a.ndim

@@ -146,7 +146,7 @@ class Node:
                 _tap.event_id(label, _tap.BACKWARD_FUNCTION),
             )
             cls.events = ids
-        return ids  # type: ignore[no-any-return]
+        return ids
 
 
 def event_name(cls: type) -> str:

@@ -114,7 +114,7 @@ def _as_called(arguments: Any, given: tuple[Any, ...], out: Any) -> tuple[tuple[
     pending: list[tuple[str, Any]] = []
     for argument, value in zip(arguments, given, strict=False):
         if argument.kwarg_only:
-            if not argument.has_default or value is not argument.default and value != argument.default:
+            if not argument.has_default or (value is not argument.default and value != argument.default):
                 kwargs[argument.python_name] = value
             continue
         pending.append((argument.python_name, value))
@@ -147,7 +147,7 @@ def _convert(result: Any, cls: Any) -> Any:
     if cls is Tensor:
         return result
     if isinstance(result, Tensor) and not isinstance(result, cls):
-        return result.as_subclass(cls)  # type: ignore[attr-defined]
+        return result.as_subclass(cls)
     if isinstance(result, (list, tuple)):
         items = [_convert(r, cls) for r in result]
         return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)

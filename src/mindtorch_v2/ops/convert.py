@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype, _tap
-from .._front import front
 from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
+from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, value
 from .._tensor import Tensor, make, storage_of
@@ -24,7 +24,9 @@ from .view import _detach
     out=False,
     self=lambda g, self_dtype: to_dtype(g, self_dtype),
 )
-def _to_copy(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, memory_format: Any) -> Any:
+def _to_copy(
+    a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, memory_format: Any
+) -> Any:
     np_type = a.dtype if dtype is None else dtype.np
     if device is not None and device.type == "meta":
         return meta(a.shape, np_type)
@@ -52,11 +54,13 @@ def _needs_copy(t: Tensor, dtype: Any, device: Any, copy: bool) -> bool:
     )
 
 
-@composite("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+@composite(
+    "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+)
 def _to_dtype(self: Tensor, dtype: DType, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
     if not _needs_copy(self, dtype, None, copy):
         return self
-    return _to_copy.function(self, dtype=dtype, memory_format=memory_format)  # type: ignore[no-any-return]
+    return _to_copy.function(self, dtype=dtype, memory_format=memory_format)
 
 
 @composite(
@@ -67,14 +71,16 @@ def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: A
                memory_format: Any) -> Tensor:  # fmt: skip
     if not _needs_copy(self, dtype, device, copy):
         return self
-    return _to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format)  # type: ignore[no-any-return]
+    return _to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format)
 
 
-@composite("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+@composite(
+    "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+)
 def _to_device(self: Tensor, device: Any, dtype: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
     if not _needs_copy(self, dtype, device, copy):
         return self
-    return _to_copy.function(self, dtype=dtype, device=device)  # type: ignore[no-any-return]
+    return _to_copy.function(self, dtype=dtype, device=device)
 
 
 to_dtype = _to_dtype.function
@@ -106,21 +112,21 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     if memory_format is not None and memory_format not in (_device.preserve_format, _device.contiguous_format):
         return _to_format(self, dtype, memory_format)
     if device is None and dtype is not None:
-        return _to_dtype.function(self, dtype, non_blocking, copy)  # type: ignore[no-any-return]
+        return _to_dtype.function(self, dtype, non_blocking, copy)
     where = None if device is None else _device.usable(device)
     return _to_layout.function(self, dtype=self.dtype if dtype is None else dtype, device=where,
-                               non_blocking=non_blocking, copy=copy)  # type: ignore[no-any-return] # fmt: skip
+                               non_blocking=non_blocking, copy=copy) # fmt: skip
 
 
 def _to_format(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
     if dtype is not None:
         t = to_dtype(t, dtype)
-    return t.contiguous(memory_format=memory_format)  # type: ignore[attr-defined,no-any-return]
+    return t.contiguous(memory_format=memory_format)
 
 
 def _cast_method(name: str, d: DType) -> None:
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        return _to_dtype.function(self, d)  # type: ignore[no-any-return]
+        return _to_dtype.function(self, d)
 
     cast.__name__ = cast.__qualname__ = name
     setattr(Tensor, name, cast)
@@ -286,7 +292,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = _to_device.function(made, where, made.dtype)
     else:
         made = make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
-    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 def _warn_copy() -> None:
@@ -327,31 +333,37 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor of anything array-like; copied only where asked or needed."""
-    t = tensor(obj, dtype=dtype, device=device) if copy and not isinstance(obj, Tensor) else as_tensor(obj, dtype, device)
+    t = (
+        tensor(obj, dtype=dtype, device=device)
+        if copy and not isinstance(obj, Tensor)
+        else as_tensor(obj, dtype, device)
+    )
     if copy and isinstance(obj, Tensor):
-        t = t.clone()  # type: ignore[attr-defined]
+        t = t.clone()
     if copy is False and isinstance(obj, (list, tuple, int, float)):
         raise ValueError("can't alias arbitrary sequence into a tensor.")
-    return t.requires_grad_() if requires_grad else t  # type: ignore[attr-defined,no-any-return]
+    return t.requires_grad_() if requires_grad else t
 
 
 @front("frombuffer")
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A tensor on the memory of a buffer."""
     t = make(np.frombuffer(buffer, dtype.np, count, offset))
-    return t.requires_grad_() if requires_grad else t  # type: ignore[attr-defined,no-any-return]
+    return t.requires_grad_() if requires_grad else t
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The memory of this tensor as a NumPy array."""
-    if self.requires_grad and not force:  # type: ignore[attr-defined]
-        raise RuntimeError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-        )
+    if self.requires_grad and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if type(self._a) is MetaArray:
-        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
     if self.dtype in (_dtype.bfloat16, _dtype.float8_e4m3fn, _dtype.float8_e5m2):
-        raise TypeError(f"Got unsupported ScalarType {'BFloat16' if self.dtype is _dtype.bfloat16 else self.dtype.name}")
+        raise TypeError(
+            f"Got unsupported ScalarType {'BFloat16' if self.dtype is _dtype.bfloat16 else self.dtype.name}"
+        )
     if _tap.SLOT.recorder is not None:
         self = _to_layout.function(_detach.function(self), dtype=self.dtype, device=_device.CPU)
     storage_of(self)

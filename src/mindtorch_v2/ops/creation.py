@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype
-from .._front import front
 from .._dtype import dtype as DType
+from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, mutating, op
 from .._tensor import Tensor, bump, make
@@ -35,7 +35,9 @@ def checked_size(size: Any) -> tuple[int, ...]:
     sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
     for n in sizes:
         if isinstance(n, (float, str)):
-            raise TypeError(f"empty(): argument 'size' must be tuple of ints, but found element of type {type(n).__name__}")
+            raise TypeError(
+                f"empty(): argument 'size' must be tuple of ints, but found element of type {type(n).__name__}"
+            )
     sizes = tuple(int(n) for n in sizes)
     if any(n < 0 for n in sizes):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
@@ -182,7 +184,7 @@ def _sizes(size: tuple[Any, ...]) -> Any:
 
 
 def _finish(t: Tensor, requires_grad: bool) -> Tensor:
-    return t.requires_grad_() if requires_grad else t  # type: ignore[attr-defined,no-any-return]
+    return t.requires_grad_() if requires_grad else t
 
 
 def _factory(name: str, function: Any) -> Any:
@@ -250,7 +252,12 @@ def _like_front(name: str, function: Any) -> Any:
     return front(name)(like)
 
 
-for _name, _function in (("ones_like", ones_like), ("zeros_like", zeros_like), ("empty_like", empty_like), ("full_like", full_like)):
+for _name, _function in (
+    ("ones_like", ones_like),
+    ("zeros_like", zeros_like),
+    ("empty_like", empty_like),
+    ("full_like", full_like),
+):
     _like_front(_name, _function)
 
 
@@ -285,16 +292,14 @@ def _fill_(a: Any, value: Any) -> None:
 )
 def _fill_tensor_(a: Any, value: Any) -> None:
     if value.ndim:
-        raise RuntimeError(
-            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
-        )
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
     np.copyto(a, value, casting="unsafe")
 
 
 @front("fill_")
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Set every element to `value`."""
-    return (_fill_tensor_ if isinstance(value, Tensor) else _fill_).function(input, value)  # type: ignore[no-any-return]
+    return (_fill_tensor_ if isinstance(value, Tensor) else _fill_).function(input, value)
 
 
 @mutating(
@@ -325,7 +330,7 @@ def _copy_(a: Any, src: Any, non_blocking: bool) -> None:
 def range_dtype(dtype: Any, *values: Any) -> DType:
     """The dtype of a range where none is given: int64 unless a bound is a float."""
     if dtype is not None:
-        return dtype  # type: ignore[no-any-return]
+        return dtype
     return _dtype.get_default_dtype() if any(isinstance(v, (float, np.floating)) for v in values) else _dtype.int64
 
 
@@ -340,8 +345,10 @@ def arange_array(start: Any, end: Any, step: Any, d: DType) -> Any:
     ints = all(isinstance(v, (int, np.integer)) for v in (start, end, step))
     if ints:
         count = max(0, -((start - end) // step))
-        return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start) if d.category == 1 else (
-            (np.arange(count) * step + start).astype(d.np)
+        return (
+            np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start)
+            if d.category == 1
+            else ((np.arange(count) * step + start).astype(d.np))
         )
     count = max(0, math.ceil((end - start) / step))
     if d.category == 1:
@@ -380,7 +387,7 @@ def _arange_out(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
 
 def _arange_call(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Tensor:
     made = empty((0,), dtype=range_dtype(dtype, start, end, step), device=device)
-    return _arange_out.function(start, end, step, out=made)  # type: ignore[no-any-return]
+    return _arange_out.function(start, end, step, out=made)
 
 
 def number(value: Any) -> Any:
@@ -405,9 +412,9 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
                 step = value
     start, end, step = number(start), number(end), number(step)
     if end is None:
-        raise TypeError("arange() missing 1 required positional arguments: \"end\"")
+        raise TypeError('arange() missing 1 required positional arguments: "end"')
     if out is not None:
-        return _arange_out.function(start or 0, end, 1 if step is None else step, out=out)  # type: ignore[no-any-return]
+        return _arange_out.function(start or 0, end, 1 if step is None else step, out=out)
     if step is not None:
         t = _arange_step.function(0 if start is None else start, end, step, dtype=dtype, device=device)
     elif start is not None:
@@ -446,7 +453,7 @@ def _linear_range(name: str, array: Any) -> None:
     def call(start: Any, end: Any, steps: int, *rest: Any) -> Tensor:
         dtype, _, device, _ = rest[-4:]
         made = empty((steps,), dtype=bounds_dtype(dtype, start, end), device=device)
-        return out_row.function(start, end, steps, *rest[:-4], out=made)  # type: ignore[no-any-return]
+        return out_row.function(start, end, steps, *rest[:-4], out=made)
 
     def kernel(start: Any, end: Any, steps: int, *rest: Any) -> Any:
         dtype, _, device, _ = rest[-4:]
@@ -458,10 +465,10 @@ def _linear_range(name: str, array: Any) -> None:
     def public(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
                layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
         if steps is None:
-            raise TypeError(f"{name}() missing 1 required positional arguments: \"steps\"")
+            raise TypeError(f'{name}() missing 1 required positional arguments: "steps"')
         values = (number(start), number(end), int(steps)) + ((base,) if name == "logspace" else ())
         if out is not None:
-            return out_row.function(*values, out=out)  # type: ignore[no-any-return]
+            return out_row.function(*values, out=out)
         return _finish(row.function(*values, dtype=dtype, device=device), requires_grad)
 
     public.__name__ = public.__qualname__ = name
@@ -470,7 +477,7 @@ def _linear_range(name: str, array: Any) -> None:
 
 def bounds_dtype(dtype: Any, start: Any, end: Any) -> DType:
     if dtype is not None:
-        return dtype  # type: ignore[no-any-return]
+        return dtype
     is_complex = isinstance(start, complex) or isinstance(end, complex)
     return _dtype.default_complex() if is_complex else _dtype.get_default_dtype()
 
@@ -517,7 +524,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Ones on the diagonal, zeros elsewhere."""
     if out is not None:
-        return _eye_out.function(n, n if m is None else m, out=out)  # type: ignore[no-any-return]
+        return _eye_out.function(n, n if m is None else m, out=out)
     if m is None:
         return _finish(_eye.function(n, dtype=dtype, device=device), requires_grad)
     return _finish(_eye_m.function(n, m, dtype=dtype, device=device), requires_grad)

@@ -178,16 +178,24 @@ def _between(ordered: Any, ranks: Any, interpolation: str) -> Any:
     if interpolation in ("lower", "higher", "nearest"):
         return low
     high = ordered.gather(-1, ranks.ceil().long().expand(shape))
-    weight = ranks - ranks.floor() if interpolation == "linear" else ranks.new_full((1,), 0.5) * (ranks != ranks.floor())
+    weight = (
+        ranks - ranks.floor() if interpolation == "linear" else ranks.new_full((1,), 0.5) * (ranks != ranks.floor())
+    )
     return low + (high - low) * weight
 
 
-@composite("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", out=True)
+@composite(
+    "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+    out=True,
+)
 def _quantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
     return _quantile_of(self, q, dim, keepdim, interpolation, False)
 
 
-@composite("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", out=True)
+@composite(
+    "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+    out=True,
+)
 def _nanquantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
     return _quantile_of(self, q, dim, keepdim, interpolation, True)
 

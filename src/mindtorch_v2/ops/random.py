@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import _dtype, _random
-from .._front import front
 from .._device import usable
+from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, mutating, op
 from .._tensor import Tensor, make
@@ -70,10 +70,10 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Any 
     """Fill with integers from [from, to)."""
     low = kw.pop("from", from_)
     if low is None and to is None:
-        return _random_plain(input, generator=generator)  # type: ignore[no-any-return]
+        return _random_plain(input, generator=generator)
     if to is None:
-        return _random_to(input, low, generator=generator)  # type: ignore[no-any-return]
-    return _random_from(input, 0 if low is None else low, to, generator=generator)  # type: ignore[no-any-return]
+        return _random_to(input, low, generator=generator)
+    return _random_from(input, 0 if low is None else low, to, generator=generator)
 
 
 _bernoulli_number = _fill_row(
@@ -88,7 +88,7 @@ _bernoulli_each = _fill_row(
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Fill with draws that are 1 with probability p."""
     row = _bernoulli_each if isinstance(p, Tensor) else _bernoulli_number
-    return row(input, p, generator=generator)  # type: ignore[no-any-return]
+    return row(input, p, generator=generator)
 
 
 @op("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", self=lambda g: zeros_like(g))
@@ -96,7 +96,9 @@ def _bernoulli(a: Any, generator: Any) -> Any:
     return _random.bernoulli_of(a, generator=generator)
 
 
-@op("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", out=False, self=lambda g: zeros_like(g))
+@op(
+    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", out=False, self=lambda g: zeros_like(g)
+)
 def _bernoulli_p(a: Any, p: float, generator: Any) -> Any:
     return _random.bernoulli(a.shape, a.dtype, p, generator)
 
@@ -105,8 +107,8 @@ def _bernoulli_p(a: Any, p: float, generator: Any) -> Any:
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Draws that are 1 with the probability each element gives (or with probability p)."""
     if p is None:
-        return _bernoulli.function(input, generator=generator, out=out)  # type: ignore[no-any-return]
-    return _bernoulli_p.function(input, p, generator=generator)  # type: ignore[no-any-return]
+        return _bernoulli.function(input, generator=generator, out=out)
+    return _bernoulli_p.function(input, p, generator=generator)
 
 
 # --- factories --------------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
     """rand and randn: rows made of `empty` and a fill, and their public function."""
 
     def call(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-        return fill(empty(size, dtype=dtype, device=device), generator=generator)  # type: ignore[no-any-return]
+        return fill(empty(size, dtype=dtype, device=device), generator=generator)
 
     def kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
         sizes = checked_size(size)
@@ -141,7 +143,7 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
             made = given.function(sizes, generator=generator, dtype=d, device=device)
         if out is not None:
             return into(out, made)
-        return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+        return made.requires_grad_() if requires_grad else made
 
     public.__name__ = public.__qualname__ = name
     front(name)(public)
@@ -149,10 +151,10 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
     def like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
              pin_memory: bool = False, memory_format: Any = None, generator: Any = None) -> Tensor:  # fmt: skip
         t = like_row.function(input, dtype=dtype, device=device)
-        return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
+        return t.requires_grad_() if requires_grad else t
 
     def like_call(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-        return fill(empty_like(self, dtype=dtype, device=device))  # type: ignore[no-any-return]
+        return fill(empty_like(self, dtype=dtype, device=device))
 
     def like_kernel(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
         made = creation._blank_like(a, dtype, device, memory_format)
@@ -179,14 +181,14 @@ def _integers_call(
     low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any
 ) -> Tensor:
     made = empty(size, dtype=dtype or _dtype.int64, device=device)
-    return _random_from(made, low, high, generator=generator)  # type: ignore[no-any-return]
+    return _random_from(made, low, high, generator=generator)
 
 
 def _randint_row(overload: str, arguments: str, order: Any) -> Any:
     """One overload of randint; `order` brings its arguments into the order of `_integers`."""
-    return op(
-        f"randint{overload}({arguments}) -> Tensor", out=False, calls=lambda *a: _integers_call(*order(*a))
-    )(lambda *a: _integers(*order(*a))).function
+    return op(f"randint{overload}({arguments}) -> Tensor", out=False, calls=lambda *a: _integers_call(*order(*a)))(
+        lambda *a: _integers(*order(*a))
+    ).function
 
 
 _GENERATOR = f"*, Generator? generator, {_OPTIONS[3:]}"
@@ -234,7 +236,7 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
         made = row(*bounds, size, generator=generator, dtype=dtype, device=device)
     if out is not None:
         return into(out, made)
-    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 @front("randint_like")
@@ -243,7 +245,7 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, d
     """Integers from [low, high) in the shape and dtype of another tensor."""
     low, high, _ = _range_arguments(args, low, high, ())
     made = make(_random.randint(input._a.shape, input._a.dtype if dtype is None else dtype.np, low or 0, high))
-    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 @composite("randperm.generator_out(int n, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
@@ -263,9 +265,9 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = _dt
              device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The integers from 0 to n - 1 in random order."""
     if out is not None:
-        return _randperm_out.function(int(n), generator=generator, out=out)  # type: ignore[no-any-return]
+        return _randperm_out.function(int(n), generator=generator, out=out)
     made = _randperm.function(int(n), generator=generator, dtype=dtype, device=device)
-    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 @front("normal")
@@ -278,7 +280,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
         made = _normal_each(mean, std, generator)
     if out is not None:
         return into(out, made)
-    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 def _normal_each(mean: Any, std: Any, generator: Any) -> Tensor:
@@ -326,7 +328,7 @@ def initial_seed() -> int:
 
 def get_rng_state() -> Tensor:
     """The state of the default generator."""
-    return default_generator.get_state()  # type: ignore[no-any-return]
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:

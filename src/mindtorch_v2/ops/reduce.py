@@ -308,8 +308,12 @@ def _moment_rows(name: str, kernel: Any, gradient: Any) -> None:
     uses_result = name == "std"
     schema = f"{name}(Tensor self, bool unbiased=True) -> Tensor"
     if uses_result:
-        whole_formula: Any = lambda g, self, result, unbiased: gradient(g, self, result, None, _unbiased(unbiased), False)  # noqa: E731
-        formula: Any = lambda g, self, result, dim, correction, keepdim: gradient(g, self, result, dim, correction, keepdim)  # noqa: E731
+        whole_formula: Any = lambda g, self, result, unbiased: gradient(
+            g, self, result, None, _unbiased(unbiased), False
+        )
+        formula: Any = lambda g, self, result, dim, correction, keepdim: gradient(
+            g, self, result, dim, correction, keepdim
+        )
     else:
         whole_formula = lambda g, self, unbiased: gradient(g, self, None, _unbiased(unbiased), False)  # noqa: E731
         formula = lambda g, self, dim, correction, keepdim: gradient(g, self, dim, correction, keepdim)  # noqa: E731
@@ -363,8 +367,10 @@ _moment_rows("std", kernels.std, _std_gradient)
 
 @op(
     "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
-    self=lambda g, self, result, dim, keepdim: restored(g, self._a.shape, dim, keepdim)
-    * (self - _finite(restored(result, self._a.shape, dim, keepdim))).exp().conj(),
+    self=lambda g, self, result, dim, keepdim: (
+        restored(g, self._a.shape, dim, keepdim)
+        * (self - _finite(restored(result, self._a.shape, dim, keepdim))).exp().conj()
+    ),
 )
 def _logsumexp(a: Any, dim: Any, keepdim: bool) -> Any:
     return kernels.logsumexp(a, dim, keepdim)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..ops.arithmetic import maximum
 from ..ops.convert import tensor
 from ..ops.creation import zeros_like
-from ..ops.arithmetic import maximum
 from .optimizer import Optimizer, check_options, number, with_gradients
 
 

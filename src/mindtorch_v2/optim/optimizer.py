@@ -36,7 +36,7 @@ class Optimizer:
         self._prepare_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
-                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"  # type: ignore[attr-defined]
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"
             )
         groups = list(params)
         if not groups:
@@ -140,7 +140,7 @@ class Optimizer:
         for p in param_group["params"]:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
-            if not (p.is_leaf or p.retains_grad):  # type: ignore[attr-defined]
+            if not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
@@ -287,8 +287,8 @@ def _adopted(param: Tensor, value: Any, key: str = "") -> Any:
     """State from a state dict in the dtype of its parameter (step counters stay as they are)."""
     if isinstance(value, Tensor):
         if key == "step" or not param.is_floating_point():
-            return value.clone()  # type: ignore[attr-defined]
-        return value.to(param.dtype).clone()  # type: ignore[attr-defined]
+            return value.clone()
+        return value.to(param.dtype).clone()
     if isinstance(value, dict):
         return {k: _adopted(param, v, k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -308,14 +308,14 @@ def with_gradients(group: dict[str, Any]) -> list[Any]:
 def check_options(**ranges: tuple[Any, Callable[[Any], bool]]) -> None:
     """ValueError for an option outside its range."""
     for name, (value, fits) in ranges.items():
-        number = value.item() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+        number = value.item() if isinstance(value, Tensor) else value
         if not fits(number):
             raise ValueError(f"Invalid {name.replace('_', ' ')}: {value}")
 
 
 def number(value: Any) -> Any:
     """An option as a Python number (lr may be a 0-dim tensor)."""
-    return value.item() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+    return value.item() if isinstance(value, Tensor) else value
 
 
 ParamsT = Iterable[Any]

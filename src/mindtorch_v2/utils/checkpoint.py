@@ -22,7 +22,7 @@ def detach_variable(inputs: Any) -> tuple[Any, ...]:
     made = []
     for x in inputs:
         if isinstance(x, Tensor):
-            made.append(x.detach().requires_grad_(x.requires_grad))  # type: ignore[attr-defined]
+            made.append(x.detach().requires_grad_(x.requires_grad))
         else:
             made.append(x)
     return tuple(made)
@@ -63,7 +63,7 @@ class CheckpointFunction(Function):
         with _restored_rng(ctx.rng_state), enable_grad():
             outputs = ctx.run_function(*detached)
         results = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-        pairs = [(o, g) for o, g in zip(results, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]  # type: ignore[attr-defined]
+        pairs = [(o, g) for o, g in zip(results, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         _backward([o for o, _ in pairs], [g for _, g in pairs])
@@ -89,7 +89,7 @@ class _Frame:
     def unpack(self, position: int) -> Any:
         if self.found is None:
             found: list[Any] = []
-            with enable_grad(), saved_tensors_hooks(lambda t: found.append(t.detach()) or t.detach(), lambda t: t):  # type: ignore[attr-defined,func-returns-value]
+            with enable_grad(), saved_tensors_hooks(lambda t: found.append(t.detach()) or t.detach(), lambda t: t):  # type: ignore[func-returns-value]
                 self.run()
             if len(found) != self.count:
                 raise CheckpointError(
@@ -128,7 +128,9 @@ def checkpoint(
     if not is_grad_enabled():
         return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
-    forward_context, again_context = context_fn() if context_fn is not None else (contextlib.nullcontext(), contextlib.nullcontext())
+    forward_context, again_context = (
+        context_fn() if context_fn is not None else (contextlib.nullcontext(), contextlib.nullcontext())
+    )
 
     def again() -> Any:
         with _restored_rng(state), again_context:
@@ -139,7 +141,9 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True) -> Any:
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True
+) -> Any:
     """A sequence of modules, checkpointed in segments."""
     if use_reentrant is None:
         use_reentrant = True
