@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math as _math
 
-from . import _bind, ops
+from . import _bind, _operators, ops
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -80,12 +80,8 @@ newaxis = None
 _functions = _bind.public_functions()
 globals().update(_functions)
 _bind.bind_methods(_functions)
+_operators.bind_operators()
 
 from . import autograd, optim, random, utils  # noqa: E402
 
 __version__ = "2.13.0+mindtorch"
-Tensor.__add__ = Tensor.__radd__ = add
-Tensor.__mul__ = Tensor.__rmul__ = mul
-Tensor.__sub__ = sub
-Tensor.__neg__ = neg
-Tensor.__matmul__ = matmul

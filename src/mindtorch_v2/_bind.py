@@ -102,9 +102,10 @@ def _takes_self(op: Op) -> bool:
 
 def bind_methods(functions: dict[str, Any]) -> None:
     """Attach operators that take a tensor first to Tensor (what is there already stays)."""
+    rows = {op.schema.name for op in OPS.values()}
     methods = {op.schema.name for op in OPS.values() if op.method and _takes_self(op)}
     for name, function in functions.items():
-        if (name in FRONTS or name in methods) and name not in Tensor.__dict__:
+        if (name in methods or name not in rows) and name not in Tensor.__dict__:
             setattr(Tensor, name, function)
 
 

@@ -54,6 +54,7 @@ class Op:
         label: str | None = None,
         check: Callable[..., None] | None = None,
         promotes: tuple[str, ...] = (),
+        widen: bool = True,
         scalar: str | None = None,
         method: bool = True,
         nondiff: tuple[int, ...] = (),
@@ -71,6 +72,7 @@ class Op:
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
+        self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{parsed.name}_cpu"
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
         self.nondiff = nondiff
@@ -344,10 +346,10 @@ def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
     results = _compute(op, given)
     if op.kind == "value":
         return results
-    if op.kind == "view":
-        return _wrap_view(op, given, results)
     if op.schema.returns_list:
         return NAMESPACE[f"MANY_{op.ident}"](results, *given)
+    if op.kind == "view":
+        return _wrap_view(op, given, results)
     return _wrap(op, given, results)
 
 
@@ -428,7 +430,7 @@ def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
     if _forward.ALL_KINDS[common.category] not in op.takes:
         raise not_implemented(op.label, common.np)
     result = get_default_dtype() if op.rule == "float" and common.category < 2 else common
-    compute = float32 if result in (float16, bfloat16) and op.rule != "compare" else result
+    compute = float32 if op.widen and result in (float16, bfloat16) else result
     values = [_operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
     r = _call_elementwise(op, values, common)
     return r.astype(result.np) if compute is not result and r.dtype == compute.np else r
@@ -929,7 +931,7 @@ def describe_plain(key: Any) -> _tap.InputRecord:
     return describe_inputs((anything,) * len(key), key)
 
 
-_tap.describe_plain = describe_plain  # type: ignore[attr-defined]
+_tap.describe_plain = describe_plain
 
 NAMESPACE.update(
     MATERIALIZE=_materialize_and_call,

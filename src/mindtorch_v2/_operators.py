@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from . import _codegen, _forward
-from ._op import LATE, NAMESPACE, Op, materialize, replace_code, stub
+from ._op import LATE, NAMESPACE, OPS, Op, materialize, replace_code, stub
 from ._tensor import Tensor
+from .ops import arithmetic, bitwise, special
 
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
@@ -50,3 +51,86 @@ def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Ca
 
     method.__name__ = method.__qualname__ = getattr(function, "__name__", "operator")
     return method
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+_HOT = {
+    "__add__": "add.Tensor", "__radd__": "add.Tensor", "__sub__": "sub.Tensor", "__mul__": "mul.Tensor",
+    "__rmul__": "mul.Tensor", "__truediv__": "div.Tensor", "__floordiv__": "floor_divide", "__matmul__": "matmul",
+    "__eq__": "eq.Tensor", "__ne__": "ne.Tensor", "__lt__": "lt.Tensor", "__le__": "le.Tensor", "__gt__": "gt.Tensor",
+    "__ge__": "ge.Tensor", "__neg__": "neg", "__abs__": "abs", "__pos__": "positive",
+}  # fmt: skip
+_IN_PLACE = {
+    "__iadd__": "add_.Tensor", "__isub__": "sub_.Tensor", "__imul__": "mul_.Tensor", "__itruediv__": "div_.Tensor",
+    "__ifloordiv__": "floor_divide_",
+}  # fmt: skip
+
+
+def _reciprocal_times(self: Any, other: Any) -> Any:
+    return arithmetic.reciprocal.function(self) * other
+
+
+def _floor_of(self: Any, other: Any) -> Any:
+    return arithmetic.floor_divide.function(other, self)
+
+
+def _remainder_of(self: Any, other: Any) -> Any:
+    return arithmetic.remainder(other, self)
+
+
+def _power_of(self: Any, other: Any) -> Any:
+    return arithmetic.pow(other, self)
+
+
+def _matmul_of(self: Any, other: Any) -> Any:
+    return OPS["matmul"].function(other, self)
+
+
+def _invert(self: Any) -> Any:
+    if self._a.dtype.kind not in "biu":
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return bitwise.bitwise_not.function(self)
+
+
+def _swapped(row: Op) -> Callable[..., Any]:
+    return lambda self, other: row.function(other, self)
+
+
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "__rtruediv__": _reciprocal_times,
+    "__rdiv__": _reciprocal_times,
+    "__rfloordiv__": _floor_of,
+    "__mod__": arithmetic.remainder,
+    "__rmod__": _remainder_of,
+    "__rpow__": _power_of,
+    "__and__": bitwise.and_operator,
+    "__or__": bitwise.or_operator,
+    "__xor__": bitwise.xor_operator,
+    "__rand__": bitwise.bitwise_and.function,
+    "__ror__": bitwise.bitwise_or.function,
+    "__rxor__": bitwise.bitwise_xor.function,
+    "__lshift__": bitwise.lshift.function,
+    "__rshift__": bitwise.rshift.function,
+    "__rlshift__": _swapped(bitwise.bitwise_left_shift),
+    "__rrshift__": _swapped(bitwise.bitwise_right_shift),
+}
+
+
+def bind_operators() -> None:
+    """Attach every operator to Tensor."""
+    methods: dict[str, Any] = {name: operator(name, OPS[row]) for name, row in _HOT.items()}
+    methods["__pow__"] = operator("__pow__", arithmetic.pow_scalar, arithmetic.pow)
+    methods["__rsub__"] = operator("__rsub__", arithmetic.rsub_scalar, arithmetic.rsub)
+    methods["__rmatmul__"] = or_not_implemented(_matmul_of, numbers=False)
+    methods["__invert__"] = _invert
+    methods.update({name: or_not_implemented(function) for name, function in _PLAIN.items()})
+    methods.update({name: OPS[row].function for name, row in _IN_PLACE.items()})
+    methods["__ipow__"], methods["__imod__"] = arithmetic.pow_, arithmetic.remainder_
+    methods["__div__"], methods["__idiv__"] = methods["__truediv__"], methods["__itruediv__"]
+    for name in ("__iand__", "__ior__", "__ixor__"):
+        methods[name] = getattr(bitwise, name.strip("_") + "_operator")
+    methods["__ilshift__"], methods["__irshift__"] = bitwise.ilshift.function, bitwise.irshift.function
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+    Tensor.polygamma = lambda self, n: special.polygamma.function(n, self)  # type: ignore[attr-defined]

@@ -1,26 +1,104 @@
-"""Rows of arithmetic: addition to division, powers, remainders, and their fused forms."""
+"""Rows of arithmetic: addition to division, remainders, powers, roots, signs, and the greater and smaller of two."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._op import binary, in_place, unary
+from .._dtype import number_type
+from .._front import front
+from .._op import Op, binary, composite, in_place, operand_rank, unary
+from .._tensor import Tensor
+from ..kernels import arithmetic as kernels
+from .creation import zeros_like
 
 
 def numel(inputs: Any) -> int:
     """torch counts one operation per element of the first input."""
-    return int(np.prod(inputs.shapes[0], dtype=np.int64))
+    return math.prod(inputs.shapes[0])
+
+
+def conj_of(value: Any) -> Any:
+    """The conjugate of a tensor or number, itself where that is real."""
+    if isinstance(value, Tensor):
+        return value if value._a.dtype.kind != "c" else value.conj()  # type: ignore[attr-defined]
+    return value.conjugate()
+
+
+def refuse(name: str) -> Callable[..., Any]:
+    """The gradient formula of an op that torch cannot differentiate."""
+
+    def formula(g: Any) -> Any:
+        raise NotImplementedError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
+def through_out(row: Op) -> Op:
+    """Let a row record what ATen does: the op runs its `out=` form, which is an event of its own."""
+    schema = row.schema.text
+    inner = Op(
+        f"_{row.schema.name}_out{schema[schema.index('(') :]}",
+        row.kernel,
+        rule=row.rule,
+        ufunc=row.ufunc,
+        fast_when=row.fast_when,
+        takes=row.takes,
+        label=row.label,
+        check=row.check,
+        promotes=row.promotes,
+        event=f"aten::{row.schema.name}",
+        out=False,
+        method=False,
+    )
+    row.calls = inner.function
+    return row
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
 
 
 def _scaled(ufunc: Any) -> Any:
     """`ufunc(a, alpha * b)`."""
 
-    def kernel(a: Any, b: Any, alpha: Any) -> Any:
-        return ufunc(a, b if alpha == 1 else b * np.asarray(alpha).astype(b.dtype))
+    def kernel(a: Any, b: Any, alpha: Any, out: Any = None) -> Any:
+        return ufunc(a, b if alpha == 1 else np.multiply(b, np.asarray(alpha).astype(b.dtype)), out=out)
 
     return kernel
+
+
+def _kinds(*operands: Any) -> list[int]:
+    """0 bool, 1 integer, 2 floating point, 3 complex."""
+    return [operand_rank(v)[1].category for v in operands]
+
+
+def _check_alpha(self: Any, other: Any, alpha: Any) -> None:
+    category = max(_kinds(self, other))
+    given = number_type(alpha).category
+    if given == 0 and category != 0:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if given == 2 and category < 2:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if given == 3 and category < 3:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+def _check_sub(self: Any, other: Any, alpha: Any) -> None:
+    kinds = _kinds(self, other)
+    if kinds == [0, 0]:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if 0 in kinds:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+            "the `~` or `logical_not()` operator instead."
+        )
+    _check_alpha(self, other, alpha)
 
 
 add = binary(
@@ -28,25 +106,386 @@ add = binary(
     np.add,
     kernel=_scaled(np.add),
     fast_when={"alpha": 1},
+    check=_check_alpha,
     flops=numel,
     self=lambda g: g,
-    other=lambda g, alpha: g if alpha == 1 else g * alpha,
+    other=lambda g, alpha: g if alpha == 1 else g * conj_of(alpha),
 )
 add_ = in_place(add)
-mul = binary(
-    "mul.Tensor", np.multiply, flops=numel, self=lambda g, other: g * other, other=lambda g, self: g * self
-)
-mul_ = in_place(mul)
-
 sub = binary(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     np.subtract,
     kernel=_scaled(np.subtract),
     fast_when={"alpha": 1},
+    check=_check_sub,
     self=lambda g: g,
-    other=lambda g, alpha: -g if alpha == 1 else g * -alpha,
+    other=lambda g, alpha: -g if alpha == 1 else -g * conj_of(alpha),
 )
 sub_ = in_place(sub)
-neg = unary("neg", np.negative, "same", self=lambda g: -g)
-maximum = binary("maximum", np.maximum, number_fast=False, self=lambda g, self, other: g * (self >= other), other=lambda g, self, other: g * (self < other))
-minimum = binary("minimum", np.minimum, number_fast=False, self=lambda g, self, other: g * (self <= other), other=lambda g, self, other: g * (self > other))
+
+
+def _reversed(a: Any, b: Any, alpha: Any) -> Any:
+    return np.subtract(b, a if alpha == 1 else np.multiply(a, np.asarray(alpha).astype(a.dtype)))
+
+
+rsub_tensor = binary(
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    lambda a, b: np.subtract(b, a),
+    kernel=_reversed,
+    fast_when={"alpha": 1},
+    number_fast=False,
+    out=False,
+    check=lambda self, other, alpha: _check_sub(other, self, alpha),
+    calls=lambda self, other, alpha: sub.function(other, self, alpha=alpha),
+    self=lambda g, alpha: -g if alpha == 1 else -g * conj_of(alpha),
+    other=lambda g: g,
+)
+rsub_scalar = Op(
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    _reversed,
+    rule="same",
+    promotes=("other",),
+    out=False,
+    node="RsubBackward1",
+    check=lambda self, other, alpha: _check_sub(other, self, alpha),
+    calls=lambda self, other, alpha: sub.function(other, self, alpha=alpha),
+    formulas={"self": lambda g, alpha: -g if alpha == 1 else -g * conj_of(alpha)},
+)
+
+
+@front("rsub")
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`other - alpha * input`"""
+    return (rsub_tensor if isinstance(other, Tensor) else rsub_scalar).function(input, other, alpha=alpha)
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+mul = binary(
+    "mul.Tensor",
+    np.multiply,
+    flops=numel,
+    self=lambda g, other: g * other if g._a.dtype.kind != "c" else g * conj_of(other),
+    other=lambda g, self: g * self if g._a.dtype.kind != "c" else g * conj_of(self),
+)
+mul_ = in_place(mul)
+
+
+def _div_other(g: Any, self: Any, other: Any) -> Any:
+    if g._a.dtype.kind != "c":
+        return -g * (self / other) / other
+    return -g * conj_of((self / other) / other)
+
+
+div = binary(
+    "div.Tensor",
+    np.true_divide,
+    "float",
+    self=lambda g, other: g / conj_of(other),
+    other=_div_other,
+)
+div_ = in_place(div)
+
+
+def _divide(a: Any, b: Any, rounding_mode: Any) -> Any:
+    return (kernels.floor_divide if rounding_mode == "floor" else kernels.trunc_divide)(a, b)
+
+
+div_mode = Op(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    _divide,
+    rule="same",
+    takes="if",
+    label="div_floor_cpu",
+    node="DivBackward2",
+    formulas={"self": lambda g: zeros_like(g), "other": lambda g: zeros_like(g)},
+)
+div_mode_ = in_place(div_mode)
+
+
+def _with_mode(plain: Op, rounded: Op) -> Any:
+    def divide(input: Any, other: Any, *, rounding_mode: Any = None, **out: Any) -> Any:
+        if rounding_mode is None:
+            return plain.function(input, other, **out)
+        if rounding_mode not in ("floor", "trunc"):
+            raise RuntimeError(
+                f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
+            )
+        return rounded.function(input, other, rounding_mode=rounding_mode, **out)
+
+    divide.__name__ = divide.__qualname__ = plain.schema.name
+    return divide
+
+
+divide = front("div")(_with_mode(div, div_mode))
+divide_ = front("div_")(_with_mode(div_, div_mode_))
+
+floor_divide = binary(
+    "floor_divide",
+    kernels.floor_divide,
+    takes="if",
+    label="div_floor_cpu",
+    node="NotImplemented",
+    self=refuse("floor_divide"),
+    other=refuse("floor_divide"),
+)
+floor_divide_ = in_place(floor_divide, self=refuse("floor_divide_"), other=refuse("floor_divide_"))
+
+
+def _remainder_rows(name: str, kernel: Any, mode: str) -> tuple[Op, Op]:
+    """`remainder` and `fmod`: what division leaves that is rounded down, or towards zero."""
+    title = name.title()
+    tensor = binary(
+        f"{name}.Tensor",
+        kernel,
+        takes="if",
+        label=f"{name}_cpu",
+        number_fast=False,
+        node=f"{title}Backward1",
+        self=lambda g: g,
+        other=lambda g, self, other: -g * div_mode.function(self, other, rounding_mode=mode),
+    )
+    scalar = Op(
+        f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        kernel,
+        rule="same",
+        takes="if",
+        label=f"{name}_cpu",
+        promotes=("other",),
+        node=f"{title}Backward0",
+        formulas={"self": lambda g: g},
+    )
+    return tensor, scalar
+
+
+def _number_kernel(kernel: Any) -> Any:
+    """A kernel of two arrays that also takes a Python number as the second."""
+
+    def with_number(a: Any, b: Any, out: Any = None) -> Any:
+        return kernel(a, b if isinstance(b, np.ndarray) else np.asarray(b, a.dtype), out=out)
+
+    return with_number
+
+
+remainder_tensor, remainder_scalar = _remainder_rows("remainder", _number_kernel(kernels.remainder), "floor")
+fmod_tensor, fmod_scalar = _remainder_rows("fmod", _number_kernel(kernels.fmod), "trunc")
+remainder_tensor_, remainder_scalar_ = in_place(remainder_tensor), in_place(remainder_scalar)
+fmod_tensor_, fmod_scalar_ = in_place(fmod_tensor), in_place(fmod_scalar)
+remainder_of_number = Op(
+    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    lambda a, b: kernels.remainder(a if isinstance(a, np.ndarray) else np.asarray(a, b.dtype), b),
+    rule="same",
+    takes="if",
+    promotes=("self",),
+    method=False,
+    node="NotImplemented",
+    formulas={"other": refuse("remainder")},
+)
+
+
+def by_operand(name: str, tensor: Op, scalar: Op, reflected: Op | None = None) -> Any:
+    """The public function of a name whose overloads differ in whether an operand is a tensor or a number."""
+    of_tensor, of_number = tensor.function, scalar.function
+    second = tensor.schema.arguments[1].name
+
+    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        other = args[0] if args else kwargs.get(second)
+        if reflected is not None and not isinstance(input, Tensor) and isinstance(other, Tensor):
+            return reflected.function(input, *args, **kwargs)
+        if isinstance(other, Tensor) or not isinstance(other, (int, float, complex, np.number, np.bool_)):
+            return of_tensor(input, *args, **kwargs)
+        return of_number(input, *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    return front(name)(function)
+
+
+remainder = by_operand("remainder", remainder_tensor, remainder_scalar, remainder_of_number)
+remainder_ = by_operand("remainder_", remainder_tensor_, remainder_scalar_)
+fmod = by_operand("fmod", fmod_tensor, fmod_scalar)
+fmod_ = by_operand("fmod_", fmod_tensor_, fmod_scalar_)
+
+# --- powers and roots -------------------------------------------------------------------------------------------------
+
+
+def _pow_self(g: Any, self: Any, exponent: Any) -> Any:
+    if not isinstance(exponent, Tensor):
+        return zeros_like(g) if exponent == 0 else g * conj_of(exponent * self.pow(exponent - 1))
+    gradient = g * conj_of(exponent * self.pow(exponent - 1))
+    return gradient.where(exponent != 0, 0)
+
+
+def _pow_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    real = exponent.real if exponent.is_complex() else exponent
+    vanishes = (self == 0).logical_and(real >= 0)
+    return g * conj_of(result * self.log()).where(vanishes.logical_not(), 0)
+
+
+def _number_base(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if self == 0:
+        real = exponent.real if exponent.is_complex() else exponent
+        return zeros_like(g).where(real >= 0, float("nan"))
+    log = np.log(self + 0j) if isinstance(self, complex) or self < 0 else math.log(self)
+    return g * conj_of(result * (complex(log) if isinstance(log, complex) else log))
+
+
+def _check_pow(self: Any, exponent: Any) -> None:
+    kinds = _kinds(self, exponent)
+    if max(kinds) == 1 and not isinstance(exponent, Tensor) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+pow_tensor = binary(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    kernels.power,
+    takes="ifc",
+    label="pow",
+    number_fast=False,
+    node="PowBackward1",
+    self=_pow_self,
+    exponent=_pow_exponent,
+)
+pow_scalar = Op(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    kernels.power_of_number,
+    rule="same",
+    takes="ifc",
+    label="pow",
+    promotes=("exponent",),
+    check=_check_pow,
+    formulas={"self": _pow_self},
+)
+pow_of_number = Op(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    lambda a, b: kernels.power(a if isinstance(a, np.ndarray) else np.asarray(a, b.dtype), b),
+    rule="same",
+    takes="ifc",
+    label="pow",
+    promotes=("self",),
+    method=False,
+    node="PowBackward2",
+    formulas={"exponent": _number_base},
+)
+through_out(pow_of_number)
+pow_tensor_, pow_scalar_ = in_place(pow_tensor), in_place(pow_scalar)
+
+
+@front("pow")
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """`input ** exponent`"""
+    if type(exponent) is int or type(exponent) is float:
+        return pow_scalar.function(input, exponent, out=out)
+    if isinstance(exponent, Tensor):
+        return (pow_tensor if isinstance(input, Tensor) else pow_of_number).function(input, exponent, out=out)
+    return pow_scalar.function(input, exponent, out=out)
+
+
+pow_ = by_operand("pow_", pow_tensor_, pow_scalar_)
+
+
+@composite("square(Tensor self) -> Tensor", out=True)
+def square(self: Any, out: Any = None) -> Any:
+    return pow_scalar.function(self, 2, out=out)
+
+
+@composite("square_(Tensor self) -> Tensor")
+def square_(self: Any) -> Any:
+    return pow_scalar_.function(self, 2)
+
+
+sqrt = unary("sqrt", np.sqrt, self=lambda g, result: g / (2 * conj_of(result)))
+rsqrt = unary("rsqrt", kernels.rsqrt, self=lambda g, result: -0.5 * g * conj_of(result.pow(3)))
+reciprocal = unary("reciprocal", np.reciprocal, self=lambda g, result: -g * conj_of(result * result))
+sqrt_, rsqrt_, reciprocal_ = in_place(sqrt), in_place(rsqrt), in_place(reciprocal)
+
+# --- signs ------------------------------------------------------------------------------------------------------------
+
+
+def _check_neg(self: Any) -> None:
+    if self._a.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+            "`~` or `logical_not()` operator instead."
+        )
+
+
+def _check_sign(self: Any) -> None:
+    if self._a.dtype.kind == "c":
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+        )
+
+
+def _sgn_self(g: Any, self: Any, result: Any) -> Any:
+    if not self.is_complex():
+        return zeros_like(g)
+    gradient = (g - (g.conj() * result) * result) / (2 * self.abs())
+    return gradient.masked_fill(self == 0, 0)
+
+
+neg = unary("neg", np.negative, "same", check=_check_neg, self=lambda g: -g)
+abs = unary("abs", np.absolute, "same", takes="ifc", self=lambda g, self: g * self.sgn())
+sign = unary("sign", kernels.sign, "same", check=_check_sign, self=lambda g: zeros_like(g))
+sgn = unary("sgn", kernels.sgn, "same", self=_sgn_self)
+through_out(abs)
+neg_, abs_, sign_, sgn_ = in_place(neg), in_place(abs), in_place(sign), in_place(sgn)
+
+
+@composite("positive(Tensor self) -> Tensor")
+def positive(self: Any) -> Any:
+    if self._a.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+# --- the greater and the smaller --------------------------------------------------------------------------------------
+
+
+def _check_complex(name: str) -> Callable[..., None]:
+    def check(self: Any, other: Any) -> None:
+        if 3 in _kinds(self, other):
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
+def _extreme(name: str, ufunc: np.ufunc, lesser: str) -> Op:
+    """`maximum` or `minimum`; equal elements share the gradient."""
+
+    def halved(g: Any, self: Any, other: Any) -> Any:
+        return (g / 2).where(self == other, g)
+
+    return binary(
+        name,
+        ufunc,
+        takes="bif",
+        number_fast=False,
+        check=_check_complex(name),
+        self=lambda g, self, other: halved(g, self, other).masked_fill_(getattr(self, lesser)(other), 0),
+        other=lambda g, self, other: halved(g, self, other).masked_fill_(getattr(other, lesser)(self), 0),
+    )
+
+
+maximum = _extreme("maximum", np.maximum, "lt")
+minimum = _extreme("minimum", np.minimum, "gt")
+
+
+def _extreme_but_nan(name: str, ufunc: np.ufunc, better: str) -> Op:
+    """`fmax` or `fmin`: a number wins over nan."""
+
+    def mine(self: Any, other: Any) -> Any:
+        return getattr(self, better)(other).logical_or_(other.isnan())
+
+    return binary(
+        name,
+        ufunc,
+        takes="bif",
+        number_fast=False,
+        check=_check_complex(name),
+        self=lambda g, self, other: g.masked_fill(mine(self, other).logical_not_(), 0),
+        other=lambda g, self, other: g.masked_fill(mine(self, other), 0),
+    )
+
+
+fmax = _extreme_but_nan("fmax", np.fmax, "ge")
+fmin = _extreme_but_nan("fmin", np.fmin, "le")

@@ -1,0 +1,170 @@
+"""Kernels of arithmetic that NumPy has no ufunc for, or has one with other rules: division of integers, powers of
+numbers, signs, fused forms. Arrays come promoted to one dtype; ``out`` may be the first of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .passes import at_least, at_most
+
+# --- division ---------------------------------------------------------------------------------------------------------
+
+
+def _refuse_zero(b: Any) -> None:
+    if b.dtype.kind in "iu" and not np.asarray(b).all():
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide(a: Any, b: Any, out: Any = None) -> Any:
+    """The quotient rounded towards minus infinity."""
+    _refuse_zero(b)
+    return np.floor_divide(a, b, out=out)
+
+
+def trunc_divide(a: Any, b: Any, out: Any = None) -> Any:
+    """The quotient rounded towards zero."""
+    if a.dtype.kind not in "iu":
+        return np.trunc(np.true_divide(a, b, out=out), out=out)
+    _refuse_zero(b)
+    quotient = np.floor_divide(a, b)
+    inexact = np.multiply(quotient, b) != a
+    return np.add(quotient, inexact & ((a < 0) != (b < 0)), out=out)
+
+
+def remainder(a: Any, b: Any, out: Any = None) -> Any:
+    """What floor division leaves; it has the sign of the divisor."""
+    _refuse_zero(b)
+    return np.remainder(a, b, out=out)
+
+
+def fmod(a: Any, b: Any, out: Any = None) -> Any:
+    """What division rounded towards zero leaves; it has the sign of the dividend."""
+    _refuse_zero(b)
+    return np.fmod(a, b, out=out)
+
+
+# --- powers -----------------------------------------------------------------------------------------------------------
+
+
+def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
+    """`a ** exponent` for one exponent; small ones need no logarithm."""
+    if exponent == 2:
+        return np.square(a, out=out)
+    if exponent == 1:
+        return np.positive(a, out=out)
+    if a.dtype.kind in "iub":
+        return np.power(a, exponent, out=out)
+    if exponent == 0.5:
+        return np.sqrt(a, out=out)
+    if exponent == 3 and a.dtype.kind != "c":
+        return np.multiply(np.square(a), a, out=out)
+    if exponent == -1:
+        return np.reciprocal(a, out=out)
+    if exponent == -0.5:
+        return rsqrt(a, out=out)
+    if exponent == -2:
+        squared = np.square(a, out=out)
+        return np.reciprocal(squared, out=squared if isinstance(squared, np.ndarray) else None)
+    return np.power(a, np.asarray(exponent, a.dtype), out=out)
+
+
+def power(a: Any, b: Any, out: Any = None) -> Any:
+    """`a ** b`; integers to negative powers are 0, or ±1 where the base is."""
+    if b.dtype.kind != "i" or not (b < 0).any():
+        return np.power(a, b, out=out)
+    result = np.power(a, np.maximum(b, 0))
+    odd = np.where(b % 2, a, 1)
+    return np.positive(np.where(b < 0, np.where(np.abs(a) == 1, odd, 0).astype(a.dtype), result), out=out)
+
+
+def rsqrt(a: Any, out: Any = None) -> Any:
+    root = np.sqrt(a, out=out)
+    return np.reciprocal(root, out=root if isinstance(root, np.ndarray) else None)
+
+
+# --- signs ------------------------------------------------------------------------------------------------------------
+
+
+def sign(a: Any, out: Any = None) -> Any:
+    """-1, 0 or 1; 0 for nan, where NumPy gives nan."""
+    if a.dtype.kind == "b":
+        return np.positive(a.view(np.uint8), out=None if out is None else out.view(np.uint8)).astype(bool)
+    result = np.empty_like(a) if out is None else out
+    above, below = np.greater(a, 0), np.less(a, 0)
+    return np.subtract(above.view(np.int8), below.view(np.int8), out=result, casting="unsafe")
+
+
+def sgn(a: Any, out: Any = None) -> Any:
+    """The direction of complex numbers, the sign of real ones."""
+    return np.sign(a, out=out) if a.dtype.kind == "c" else sign(a, out=out)
+
+
+def heaviside(a: Any, values: Any, out: Any = None) -> Any:
+    """0 below zero and at nan, 1 above, ``values`` at zero."""
+    a, values = np.broadcast_arrays(a, values)
+    result = np.where(a == 0, values, np.greater(a, 0).astype(a.dtype))
+    return np.positive(result, out=out) if out is not None else result
+
+
+# --- fused forms ------------------------------------------------------------------------------------------------------
+
+
+def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+    """`a + value * b * c`"""
+    product = np.multiply(b, c)
+    if value != 1:
+        product = np.multiply(product, np.asarray(value).astype(product.dtype))
+    return np.add(a, product, out=out)
+
+
+def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+    """`a + value * b / c`"""
+    if value != 1:
+        b = np.multiply(b, np.asarray(value).astype(b.dtype))
+    return np.add(a, np.divide(b, c), out=out)
+
+
+def lerp(a: Any, end: Any, weight: Any, out: Any = None) -> Any:
+    """From ``a`` to ``end`` by ``weight``, computed from the nearer side so that both ends are exact."""
+    step = np.subtract(end, a)
+    if not isinstance(weight, np.ndarray):
+        weight = np.asarray(weight, a.dtype)
+        if abs(weight) < 0.5:
+            return np.add(a, np.multiply(step, weight), out=out)
+        return np.subtract(end, np.multiply(step, 1 - weight), out=out)
+    near = np.add(a, step * weight)
+    far = np.subtract(end, step * (1 - weight))
+    return np.positive(np.where(np.abs(weight) < 0.5, near, far), out=out)
+
+
+def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
+    """At least ``low``, then at most ``high``; either may be None, or an array."""
+    if low is not None:
+        a = np.maximum(a, low, out=out) if _is_array(low) else at_least(a, low, out)
+        out = a  # the second step may overwrite the first
+    if high is None:
+        return a
+    if not _is_array(high):
+        return at_most(a, high, out)
+    return np.minimum(a, high, out=out if out is not None and np.broadcast(a, high).shape == out.shape else None)
+
+
+def _is_array(bound: Any) -> bool:
+    return isinstance(bound, np.ndarray) and bound.ndim > 0
+
+
+# --- exponents --------------------------------------------------------------------------------------------------------
+
+
+def ldexp(a: Any, b: Any, out: Any = None) -> Any:
+    """`a * 2 ** b`"""
+    return np.multiply(a, np.exp2(b), out=out)
+
+
+def frexp(a: Any) -> tuple[Any, Any]:
+    """Mantissa and exponent."""
+    mantissa, exponent = np.frexp(a)
+    return np.asarray(mantissa), np.asarray(exponent, np.int32)

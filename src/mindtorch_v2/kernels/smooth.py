@@ -1,0 +1,104 @@
+"""Kernels of smooth functions that NumPy has no ufunc for: sigmoid and its slopes, rounding to decimals, sinc, angles.
+
+Arrays come promoted to one dtype; ``out`` may be the first of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .passes import blocked, blocked_pair
+
+
+@blocked
+def sigmoid(x: Any, out: Any) -> None:
+    """1 / (1 + exp(-x)); tanh would be faster and lose every digit of small results."""
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
+
+
+@blocked_pair
+def sigmoid_backward(g: Any, y: Any, out: Any) -> None:
+    slope = np.subtract(1, y)
+    slope *= y
+    np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
+
+
+@blocked_pair
+def tanh_backward(g: Any, y: Any, out: Any) -> None:
+    slope = np.square(y)
+    np.subtract(1, slope, out=slope)
+    np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
+
+
+def logit_slope(x: Any, eps: Any) -> Any:
+    """The derivative of ``logit``: beyond ``eps`` it is 0, beyond 0 and 1 (without ``eps``) it is nan."""
+    low, high, beyond = (0.0, 1.0, np.nan) if eps is None else (eps, 1.0 - eps, 0.0)
+    slope = np.reciprocal(x * (1 - x))
+    return np.where((x < low) | (x > high), np.asarray(beyond, x.dtype), slope)
+
+
+def frac(x: Any, out: Any = None) -> Any:
+    return np.subtract(x, np.trunc(x), out=out)
+
+
+def round_to(x: Any, decimals: int, out: Any = None) -> Any:
+    """Rounded to so many decimals, halves to even."""
+    if decimals == 0:
+        return np.rint(x, out=out)
+    scale = np.asarray(10.0 ** abs(decimals), x.dtype)
+    if decimals > 0:
+        return np.divide(np.rint(np.multiply(x, scale)), scale, out=out)
+    return np.multiply(np.rint(np.divide(x, scale)), scale, out=out)
+
+
+def sinc(x: Any, out: Any = None) -> Any:
+    """sin(πx) / (πx), 1 at zero."""
+    scaled = np.multiply(x, np.asarray(np.pi, x.dtype))
+    at_zero = np.equal(scaled, 0)
+    value = np.divide(np.sin(scaled), np.where(at_zero, np.asarray(1, x.dtype), scaled), out=out)
+    value = np.asarray(value)
+    np.copyto(value, 1, where=at_zero)
+    return value
+
+
+def nan_to_num(x: Any, nan: Any, posinf: Any, neginf: Any, out: Any = None) -> Any:
+    """Finite numbers in place of nan and the infinities."""
+    result = np.positive(x) if out is None else out
+    result = np.asarray(result)
+    if out is not None and out is not x:
+        np.copyto(out, x)
+    if x.dtype.kind == "c":
+        for part in (result.real, result.imag):
+            nan_to_num(part, nan, posinf, neginf, out=part)
+        return result
+    if x.dtype.kind in "biu":
+        return result
+    info = np.finfo(x.dtype)
+    isnan, above, below = np.isnan(result), np.equal(result, np.inf), np.equal(result, -np.inf)
+    np.copyto(result, 0.0 if nan is None else nan, where=isnan, casting="unsafe")
+    np.copyto(result, info.max if posinf is None else posinf, where=above, casting="unsafe")
+    np.copyto(result, info.min if neginf is None else neginf, where=below, casting="unsafe")
+    return result
+
+
+def logaddexp(a: Any, b: Any, out: Any = None) -> Any:
+    """log(exp(a) + exp(b)), of complex numbers too."""
+    if a.dtype.kind != "c":
+        return np.logaddexp(a, b, out=out)
+    a, b = np.broadcast_arrays(a, b)
+    swap = np.less(a.real, b.real)
+    high, low = np.where(swap, b, a), np.where(swap, a, b)
+    return np.add(high, np.log1p(np.exp(low - high)), out=out)
+
+
+def angle(x: Any, out: Any = None) -> Any:
+    """The argument of a complex number; for real ones 0, or π if negative."""
+    if x.dtype.kind == "c":
+        return np.arctan2(x.imag, x.real, out=out)
+    zero, half_turn = np.zeros((), x.dtype), np.asarray(np.pi, x.dtype)
+    return np.positive(np.where(np.isnan(x), x, np.where(x < 0, half_turn, zero)), out=out)

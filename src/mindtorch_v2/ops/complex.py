@@ -1,0 +1,133 @@
+"""Rows of complex numbers: conjugates, angles, and complex tensors made of two real ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._dtype import FROM_NUMPY
+from .._front import front
+from .._op import Op, composite, op, type_name, unary
+from ..kernels import smooth as kernels
+from .arithmetic import through_out
+from .creation import zeros_like
+
+# --- conjugates -------------------------------------------------------------------------------------------------------
+
+
+@op("_conj(Tensor self) -> Tensor", out=False, self=lambda g: g.conj())
+def _conj(a: Any) -> Any:
+    """NumPy has no lazy conjugate: the result is computed at once and shares no memory."""
+    return np.conj(a)
+
+
+@front("conj")
+def conj(input: Any) -> Any:
+    """The conjugate of a complex tensor, a real one as it is."""
+    return _conj.function(input) if input.is_complex() else input
+
+
+@op("_conj_physical(Tensor self) -> Tensor", out=False, self=lambda g: g.conj_physical())
+def _conj_physical(a: Any) -> Any:
+    return np.conj(a)
+
+
+@composite("conj_physical(Tensor self) -> Tensor", out=True)
+def conj_physical(self: Any, out: Any = None) -> Any:
+    result = _conj_physical.function(self) if self.is_complex() else self
+    return result if out is None else out.copy_(result)
+
+
+conj_physical_ = Op(
+    "conj_physical_(Tensor self) -> Tensor",
+    lambda a: np.conj(a, out=a),
+    kind="mutate",
+    node="ConjPhysicalBackward1",
+    formulas={"self": lambda g: g.conj_physical()},
+)
+
+
+@composite("resolve_conj(Tensor self) -> Tensor")
+def resolve_conj(self: Any) -> Any:
+    return self
+
+
+@composite("resolve_neg(Tensor self) -> Tensor")
+def resolve_neg(self: Any) -> Any:
+    return self
+
+
+@front("is_conj")
+def is_conj(input: Any) -> bool:
+    """Whether conjugation is still to be done; it never is."""
+    return False
+
+
+@front("is_neg")
+def is_neg(input: Any) -> bool:
+    """Whether negation is still to be done; it never is."""
+    return False
+
+
+# --- angles -----------------------------------------------------------------------------------------------------------
+
+
+def _angle_self(g: Any, self: Any) -> Any:
+    if not self.is_complex():
+        return zeros_like(g)
+    return (g * 1j * self / self.abs().pow(2)).where(self != 0, 0)
+
+
+angle = unary("angle", kernels.angle, self=_angle_self)
+
+
+# --- complex from real ------------------------------------------------------------------------------------------------
+
+
+def _check_parts(first: Any, second: Any) -> None:
+    names = [type_name(FROM_NUMPY[t._a.dtype]) for t in (first, second)]
+    if any(name not in ("Half", "Float", "Double") for name in names):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
+        )
+    if names[0] != names[1]:
+        raise RuntimeError(
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
+        )
+
+
+def _pair(a: Any, b: Any) -> Any:
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    result = np.empty(shape, np.complex128 if a.dtype == np.float64 else np.complex64)
+    result.real, result.imag = a, b
+    return result
+
+
+def _from_parts(schema: str, kernel: Any, formulas: dict[str, Any]) -> Op:
+    return through_out(
+        Op(schema, kernel, rule="same", takes="f", number_fast=False, method=False, check=_check_parts, formulas=formulas)
+    )
+
+
+complex = _from_parts(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    _pair,
+    {"real": lambda g: g.real, "imag": lambda g: g.imag},
+)
+
+
+def _polar_parts(g: Any, result: Any, needs: Any) -> Any:
+    turned = g.conj()
+    return (
+        (turned * result.sgn()).real if needs[0] else None,
+        (turned * (result * 1j)).real if needs[1] else None,
+    )
+
+
+polar = _from_parts(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    lambda length, angle: _pair(length * np.cos(angle), length * np.sin(angle)),
+    {"abs angle": _polar_parts},
+)
+

@@ -1,0 +1,97 @@
+"""Rows of second names: torch records `multiply` as an event of its own that runs `mul`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._front import front
+from .._op import OPS, Op, composite
+from . import compare as _compare, special as _special, transcendental as _transcendental  # their rows come first
+from .arithmetic import by_operand
+from .fused import clamp, clamp_
+
+# name -> the row (or rows, by overload) it runs
+_SYNONYMS = {
+    "absolute": "abs", "negative": "neg", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+    "arctan": "atan", "arctanh": "atanh", "fix": "trunc",
+}  # fmt: skip
+_BINARY = {
+    "subtract": "sub.Tensor", "multiply": "mul.Tensor", "true_divide": "div.Tensor", "arctan2": "atan2",
+    "greater": "gt.Tensor", "greater_equal": "ge.Tensor", "less": "lt.Tensor", "less_equal": "le.Tensor",
+    "not_equal": "ne.Tensor",
+}  # fmt: skip
+_SPECIAL = {
+    "expit": "sigmoid", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "erf": "erf", "erfc": "erfc",
+    "erfinv": "erfinv", "psi": "digamma", "digamma": "digamma", "gammaln": "lgamma", "sinc": "sinc", "i0": "i0",
+    "logit": "logit", "multigammaln": "mvlgamma", "polygamma": "polygamma", "gammainc": "igamma",
+    "gammaincc": "igammac",
+}  # fmt: skip
+
+
+def synonym(name: str, row: Op, method: bool = True) -> Op:
+    """A row of another name that runs `row`."""
+    text = row.schema.text
+    positional = sum(not a.kwarg_only for a in row.schema.arguments)
+    keywords = [a.python_name for a in row.schema.arguments if a.kwarg_only]
+    function = row.function
+
+    def body(*given: Any, out: Any = None) -> Any:
+        named = dict(zip(keywords, given[positional:], strict=True))
+        if out is not None:
+            named["out"] = out
+        return function(*given[:positional], **named)
+
+    schema = name + (f".{row.schema.overload}" if row.schema.overload else "") + text[text.index("(") :]
+    made = composite(schema, out=row.has_out, method=method)(body)
+    made.takes_numbers = row.takes_numbers
+    return made
+
+
+for _name, _row in {**_SYNONYMS, **_BINARY}.items():
+    synonym(_name, OPS[_row])
+    _base, _dot, _overload = _row.partition(".")
+    synonym(_name + "_", OPS[f"{_base}_{_dot}{_overload}"])
+for _name, _row in _SPECIAL.items():
+    synonym(f"special_{_name}", OPS[_row], method=False)
+
+divide = synonym("divide", OPS["div.Tensor"])
+divide_mode = synonym("divide", OPS["div.Tensor_mode"])
+divide_, divide_mode_ = synonym("divide_", OPS["div_.Tensor"]), synonym("divide_", OPS["div_.Tensor_mode"])
+
+
+def _divide(name: str, plain: Op, rounded: Op) -> None:
+    def function(input: Any, other: Any, *, rounding_mode: Any = None, **out: Any) -> Any:
+        if rounding_mode is None:
+            return plain.function(input, other, **out)
+        return rounded.function(input, other, rounding_mode=rounding_mode, **out)
+
+    function.__name__ = function.__qualname__ = name
+    front(name)(function)
+
+
+_divide("divide", divide, divide_mode)
+_divide("divide_", divide_, divide_mode_)
+
+
+def _clip(name: str, function: Any) -> Op:
+    row = OPS["clamp" if not name.endswith("_") else "clamp_"]
+    text = row.schema.text
+
+    def body(self: Any, min: Any, max: Any, out: Any = None) -> Any:
+        return function(self, min, max) if out is None else function(self, min, max, out=out)
+
+    return composite(name + text[text.index("(") :].replace("Scalar?", "Any?"), out=row.has_out)(body)
+
+
+clip, clip_ = _clip("clip", clamp), _clip("clip_", clamp_)
+
+
+@composite("special_round(Tensor self, *, int decimals=0) -> Tensor", out=True, method=False)
+def special_round(self: Any, decimals: int, out: Any = None) -> Any:
+    return OPS["round.decimals"].function(self, decimals=decimals, out=out)
+
+
+_XLOGY = [synonym("special_xlogy", OPS[f"xlogy.{o}"], method=False) for o in ("Tensor", "Scalar_Other", "Scalar_Self")]
+special_xlogy = by_operand("special_xlogy", *_XLOGY)
+
+__all__ = ["_compare", "_special", "_transcendental", "synonym"]
