@@ -1,25 +1,27 @@
 """Owns reading and writing at given positions: gather and scatter, index_*, take and put, masks.
 
-Every function returns a new array and leaves its inputs alone; gradients stand beside their forward functions.
+Every function returns a new array and leaves its inputs alone, unless it is told by ``out`` to write into one (its
+first input, as a rule); gradients stand beside their forward functions. Index tuples are in ``advanced``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._errors import broadcast_error, shape_text, wrap_dim
 from .accumulate import add_elements, add_rows
+from .advanced import index as index
+from .advanced import index_backward as index_backward
+from .advanced import index_put as index_put
 from .checks import not_implemented, type_name
 from .reduce import narrow, wide
 from .totals import Array
 
 INT64 = np.dtype(np.int64)
 Number: TypeAlias = bool | int | float | complex
-Indices: TypeAlias = Sequence[Array | None]
 
 
 # ---------------------------------------------------------------------------------------------------- checks
@@ -46,6 +48,21 @@ def _flat_positions(shape: tuple[int, ...], axis: int, index: Array) -> Array:
         if d != axis and n > 1:
             flat += (np.arange(n) * strides[d]).reshape(-1, *(1,) * (index.ndim - d - 1))
     return flat
+
+
+def _target(a: Array, out: Array | None) -> Array:
+    """A flat array that holds ``a``: the memory of ``out`` where it can be used, else a copy."""
+    return a.reshape(-1).copy() if out is None or not out.flags.c_contiguous else out.reshape(-1)
+
+
+def _stored(flat: Array, a: Array, out: Array | None) -> Array:
+    """A finished flat result in the shape and type of ``a``, put into ``out`` where one is given."""
+    result = narrow(flat, a.dtype).reshape(a.shape)
+    if out is None:
+        return result
+    if not np.may_share_memory(result, out):
+        out[...] = result
+    return out
 
 
 def _lines(a: Array) -> Array:
@@ -81,14 +98,16 @@ def gather_backward(grad: Array, shape: tuple[int, ...], dim: int, index: Array)
     return scatter_add(np.zeros(shape, grad.dtype), dim, index, grad)
 
 
-def _scatter_target(a: Array, dim: int, index: Array, src: Array | None) -> tuple[Array, Array, Array | None]:
-    """A writable flat copy of ``a``, the flat positions to write to, and the part of ``src`` that goes there."""
+def _scatter_target(
+    a: Array, dim: int, index: Array, src: Array | None, out: Array | None = None
+) -> tuple[Array, Array, Array | None]:
+    """A flat array to write into, the flat positions to write to, and the part of ``src`` that goes there."""
     axis = wrap_dim(dim, a.ndim)
     if index.size and index.dtype not in (INT64, np.int32):
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.dtype != a.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    flat = a.reshape(-1).copy()
+    flat = _target(a, out)
     if index.size == 0:
         return flat, np.zeros(0, INT64), None if src is None else np.zeros(0, src.dtype)
     x, i = _lines(a), _lines(index)
@@ -121,31 +140,39 @@ def _check_scatter_sizes(
         )
 
 
-def scatter(a: Array, dim: int, index: Array, src: Array | Number, *, reduce: str | None = None) -> Array:
+def scatter(
+    a: Array,
+    dim: int,
+    index: Array,
+    src: Array | Number,
+    *,
+    reduce: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """``a`` with ``src`` (an array or one number) written, added or multiplied where ``index`` says along ``dim``.
 
     The last of several values for one place stays.
     """
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    flat, where, part = _scatter_target(a, dim, index, src if isinstance(src, np.ndarray) else None)
+    flat, where, part = _scatter_target(a, dim, index, src if isinstance(src, np.ndarray) else None, out)
     values: Any = np.asarray(src).astype(a.dtype) if part is None else part
     if reduce is None:
         flat[where] = values
-        return flat.reshape(a.shape)
+        return _stored(flat, a, out)
     result = wide(flat)
     ufunc = np.add if reduce == "add" else np.multiply
     ufunc.at(result, where, wide(values))
-    return narrow(result, a.dtype).reshape(a.shape)
+    return _stored(result, a, out)
 
 
-def scatter_add(a: Array, dim: int, index: Array, src: Array) -> Array:
+def scatter_add(a: Array, dim: int, index: Array, src: Array, *, out: Array | None = None) -> Array:
     """``a`` with ``src`` added where ``index`` says along ``dim``."""
-    flat, where, part = _scatter_target(a, dim, index, src)
+    flat, where, part = _scatter_target(a, dim, index, src, out)
     assert part is not None
     result = wide(flat)
     add_elements(result, where, wide(part))
-    return narrow(result, a.dtype).reshape(a.shape)
+    return _stored(result, a, out)
 
 
 REDUCTIONS: dict[str, np.ufunc] = {
@@ -157,14 +184,23 @@ REDUCTIONS: dict[str, np.ufunc] = {
 }
 
 
-def scatter_reduce(a: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True) -> Array:
+def scatter_reduce(
+    a: Array,
+    dim: int,
+    index: Array,
+    src: Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Array | None = None,
+) -> Array:
     """``a`` reduced with the elements of ``src`` that ``index`` sends to each place along ``dim``.
 
     Without ``include_self``, places that receive something forget what they held.
     """
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    flat, where, part = _scatter_target(a, dim, index, src)
+    flat, where, part = _scatter_target(a, dim, index, src, out)
     if a.dtype.kind == "c" and reduce in ("amax", "amin"):
         raise not_implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", a.dtype)
     assert part is not None
@@ -176,7 +212,7 @@ def scatter_reduce(a: Array, dim: int, index: Array, src: Array, reduce: str, *,
         count = np.bincount(where, minlength=result.size)
         count = np.maximum(count + include_self, 1)
         result = result // count if result.dtype.kind in "iu" else result / count.astype(result.real.dtype)
-    return narrow(result, a.dtype).reshape(a.shape)
+    return _stored(result, a, out)
 
 
 def _identity(reduce: str, dtype: np.dtype[Any]) -> Number:
@@ -254,7 +290,9 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
     return a.copy() if a.ndim == 0 else a.take(index.reshape(-1), axis=axis)
 
 
-def index_add(a: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1) -> Array:
+def index_add(
+    a: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1, out: Array | None = None
+) -> Array:
     """``a`` with ``alpha`` times the slices of ``source`` added to the slices that ``index`` names."""
     axis = wrap_dim(dim, a.ndim)
     _check_index_add(a, axis, index, source)
@@ -262,12 +300,16 @@ def index_add(a: Array, dim: int, index: Array, source: Array, *, alpha: Number 
     if alpha != 1:
         added = added * added.dtype.type(alpha)
     if a.ndim == 0:
-        return narrow(wide(a) + added.reshape(()) if index.size else a.copy(), a.dtype)
+        return _stored(wide(a) + added.reshape(()) if index.size else a.copy(), a, out)
     width = math.prod(a.shape[:axis] + a.shape[axis + 1 :])
     moved = np.moveaxis(a, axis, 0)
-    result = np.array(wide(moved), order="C").reshape(a.shape[axis], width)
+    if out is None or axis or not out.flags.c_contiguous:
+        result = np.array(wide(moved), order="C").reshape(a.shape[axis], width)
+    else:
+        result = wide(out.reshape(a.shape[axis], width))
     add_rows(result, index.reshape(-1), np.moveaxis(added, axis, 0).reshape(index.size, width))
-    return np.ascontiguousarray(np.moveaxis(narrow(result, a.dtype).reshape(moved.shape), 0, axis))
+    summed = np.moveaxis(narrow(result, a.dtype).reshape(moved.shape), 0, axis)
+    return _stored(np.ascontiguousarray(summed), a, out)
 
 
 def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:
@@ -297,11 +339,11 @@ def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:
     _out_of_bounds(index, a.shape[axis] if a.ndim else 1, axis)
 
 
-def index_copy(a: Array, dim: int, index: Array, source: Array) -> Array:
+def index_copy(a: Array, dim: int, index: Array, source: Array, *, out: Array | None = None) -> Array:
     """``a`` with the slices that ``index`` names replaced by those of ``source``."""
     axis = wrap_dim(dim, a.ndim)
     _check_index_copy(a, axis, index, source)
-    result = a.copy()
+    result = a.copy() if out is None else out
     lines = np.moveaxis(_lines(result), axis, 0)
     lines[index.reshape(-1)] = np.moveaxis(_lines(source), min(axis, max(source.ndim - 1, 0)), 0)
     return result
@@ -339,7 +381,7 @@ def _check_index_copy(a: Array, axis: int, index: Array, source: Array) -> None:
     _require_in_range(index, size, IndexError, text)
 
 
-def index_fill(a: Array, dim: int, index: Array, value: Array | Number) -> Array:
+def index_fill(a: Array, dim: int, index: Array, value: Array | Number, *, out: Array | None = None) -> Array:
     """``a`` with the slices that ``index`` names (negative ones count from the end) filled with ``value``."""
     if index.dtype != INT64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
@@ -356,113 +398,9 @@ def index_fill(a: Array, dim: int, index: Array, value: Array | Number) -> Array
     wrapped = np.where((index < 0) & (index >= -size), index + size, index)
     text = f"index {{index}} is out of bounds for dimension {axis} with size {size}"
     _require_in_range(wrapped, size, IndexError, text)
-    result = a.copy()
+    result = a.copy() if out is None else out
     np.moveaxis(_lines(result), axis, 0)[wrapped] = np.asarray(value).astype(a.dtype)
     return result
-
-
-# ---------------------------------------------------------------------------------------------------- advanced indexing
-
-
-def _checked_indices(a: Array, indices: Indices) -> list[Array | None]:
-    """Integer indices for the leading dimensions; masks are replaced by the positions of what is true in them."""
-    found: list[Array | None] = []
-    for given in indices:
-        if given is None:
-            found.append(None)
-        elif given.dtype.kind == "b" or given.dtype == np.uint8:
-            at = len(found)
-            if given.shape != a.shape[at : at + given.ndim]:
-                d = next(d for d in range(given.ndim) if given.shape[d : d + 1] != a.shape[at + d : at + d + 1])
-                raise IndexError(
-                    f"The shape of the mask {shape_text(given.shape)} at index {d} does not match the shape of the "
-                    f"indexed tensor {shape_text(a.shape)} at index {at + d}"
-                )
-            found.extend(given.nonzero())
-        elif given.dtype in (INT64, np.int32):
-            found.append(given)
-        else:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    if len(found) > a.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {a.ndim} (got {len(found)})")
-    for axis, index in enumerate(found):
-        if index is not None:
-            size = a.shape[axis]
-            text = f"index {{index}} is out of bounds for dimension {axis} with size {size}"
-            if index.size and index.min() < 0:
-                found[axis] = index = np.where((index < 0) & (index >= -size), index + size, index)
-            _require_in_range(index, size, IndexError, text)
-    return found
-
-
-def _broadcast_indices(found: list[Array | None]) -> list[Array]:
-    named = [index for index in found if index is not None]
-    try:
-        return list(np.broadcast_arrays(*named))
-    except ValueError:
-        shapes = ", ".join(shape_text(index.shape) for index in named)
-        raise IndexError(
-            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
-        ) from None
-
-
-def index(a: Array, indices: Indices) -> Array:
-    """``a[indices]`` with integer arrays, masks or None (take all) for the leading dimensions."""
-    found = _checked_indices(a, indices)
-    if len(found) == 1 and found[0] is not None:
-        return a.take(found[0], axis=0)
-    named = _broadcast_indices(found)
-    if not named:
-        return a.copy()
-    take = iter(named)
-    return np.ascontiguousarray(a[tuple(slice(None) if i is None else next(take) for i in found)])
-
-
-def index_backward(grad: Array, shape: tuple[int, ...], indices: Indices) -> Array:
-    """Gradient of ``index`` with respect to its input of ``shape``."""
-    return index_put(np.zeros(shape, grad.dtype), indices, grad, accumulate=True)
-
-
-def index_put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
-    """``a`` with ``values`` written (or added, repeated positions included) at ``indices``."""
-    found = _checked_indices(a, indices)
-    if a.dtype != values.dtype:
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {type_name(a.dtype)} for the "
-            f"destination and {type_name(values.dtype)} for the source."
-        )
-    named = _broadcast_indices(found)
-    axes = [axis for axis, i in enumerate(found) if i is not None]
-    rest = [axis for axis in range(a.ndim) if axis not in axes]
-    shape = named[0].shape if named else ()
-    # Where the indexed dimensions are neighbours the result keeps their place, else it puts them first.
-    lead = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    kept = [a.shape[axis] for axis in rest]
-    spread = _spread(values, (*kept[:lead], *shape, *kept[lead:]))
-    if not accumulate:
-        result = a.copy()
-        take = iter(named)
-        result[tuple(slice(None) if i is None else next(take) for i in found)] = spread
-        return result
-    rows = np.moveaxis(spread, range(lead, lead + len(shape)), range(len(shape))) if lead else spread
-    moved = a.transpose(*axes, *rest)
-    size = math.prod(a.shape[axis] for axis in axes)
-    wide_rows = wide(rows).reshape(math.prod(shape), math.prod(kept))
-    result = wide(moved.reshape(size, math.prod(kept)).copy())
-    flat = np.ravel_multi_index(tuple(named), tuple(a.shape[axis] for axis in axes)) if named else np.zeros((), INT64)
-    add_rows(result, np.asarray(flat).reshape(-1), wide_rows)
-    back = np.argsort([*axes, *rest])
-    return np.ascontiguousarray(narrow(result, a.dtype).reshape(moved.shape).transpose(back))
-
-
-def _spread(values: Array, shape: tuple[int, ...]) -> Array:
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        raise RuntimeError(
-            f"shape mismatch: value tensor of shape {shape_text(values.shape)} cannot be broadcast to indexing result "
-            f"of shape {shape_text(shape)}"
-        ) from None
 
 
 # ---------------------------------------------------------------------------------------------------- take, put, masks
@@ -491,16 +429,18 @@ def take_backward(grad: Array, shape: tuple[int, ...], index: Array) -> Array:
     return put(np.zeros(shape, grad.dtype), index, grad, accumulate=True)
 
 
-def put(a: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+def put(
+    a: Array, index: Array, source: Array, accumulate: bool = False, *, out: Array | None = None
+) -> Array:
     """``a`` with the elements of ``source`` written (or added) at flat positions ``index``."""
     where = _flat_indices_of_put(a, index, source)
-    result = a.reshape(-1).copy()
+    result = _target(a, out)
     if not accumulate:
         result[where] = source.reshape(-1)
-        return result.reshape(a.shape)
+        return _stored(result, a, out)
     summed = wide(result)
     add_elements(summed, where, wide(source.reshape(-1)))
-    return narrow(summed, a.dtype).reshape(a.shape)
+    return _stored(summed, a, out)
 
 
 def _flat_indices_of_put(a: Array, index: Array, source: Array) -> Array:

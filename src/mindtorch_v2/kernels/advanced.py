@@ -1,0 +1,209 @@
+"""Owns indexing by tuples of integer arrays and masks: reading, writing and adding. It knows no tensor.
+
+An index tuple holds, for the leading dimensions in turn, an integer array, a mask (which stands for as many dimensions
+as it has), or None, which takes all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._errors import shape_text
+from .accumulate import add_rows
+from .checks import type_name
+from .reduce import narrow, wide
+from .totals import Array
+
+Indices: TypeAlias = Sequence[Array | None]
+INTEGER = frozenset((np.dtype(np.int64), np.dtype(np.int32)))
+MASK = frozenset((np.dtype(np.bool_), np.dtype(np.uint8)))
+ALL = slice(None)
+
+
+def is_mask(index: Array) -> bool:
+    """Whether an index says of each element if it is taken."""
+    return index.dtype in MASK
+
+
+def _selector(indices: Indices) -> tuple[Any, ...]:
+    """The tuple NumPy indexes with."""
+    found: list[Any] = []
+    for index in indices:
+        if index is None:
+            found.append(ALL)
+        elif index.dtype in INTEGER or index.dtype.kind == "b":
+            found.append(index)
+        elif index.dtype in MASK:
+            found.append(index.astype(np.bool_))
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return tuple(found)
+
+
+def integers(shape: tuple[int, ...], indices: Indices) -> list[Array | None]:
+    """Checked integer indices, none negative, one entry per dimension; masks become positions of what is true."""
+    found: list[Array | None] = []
+    for given in _selector(indices):
+        if given is ALL:
+            found.append(None)
+        elif given.dtype.kind == "b":
+            _check_mask(shape, given, len(found))
+            found.extend(given.nonzero())
+        else:
+            found.append(given)
+    if len(found) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(found)})")
+    number = 0
+    for axis, index in enumerate(found):
+        if index is not None:
+            found[axis] = _in_range(index, shape[axis], number)
+            number += 1
+    return found
+
+
+def _check_mask(shape: tuple[int, ...], mask: Array, axis: int) -> None:
+    for d, n in enumerate(mask.shape):
+        if axis + d >= len(shape) or n != shape[axis + d]:
+            raise IndexError(
+                f"The shape of the mask {shape_text(mask.shape)} at index {d} does not match the shape of the indexed "
+                f"tensor {shape_text(shape)} at index {axis + d}"
+            )
+
+
+def _in_range(index: Array, size: int, number: int) -> Array:
+    """An index with negative entries counted from the end; `number` says which of the indices it is."""
+    if index.size == 0:
+        return index
+    low, high = index.min(), index.max()
+    if low < -size or high >= size:
+        worst = low if low < -size else high
+        flat = index.reshape(-1)
+        worst = flat[(flat < -size) | (flat >= size)][0]
+        raise IndexError(f"index {worst} is out of bounds for dimension {number} with size {size}")
+    return np.where(index < 0, index + size, index) if low < 0 else index
+
+
+def together(found: Sequence[Array | None]) -> list[Array]:
+    """The integer indices, broadcast against one another."""
+    named = [index for index in found if index is not None]
+    if all(index.shape == named[0].shape for index in named[1:]):
+        return named
+    try:
+        return list(np.broadcast_arrays(*named))
+    except ValueError:
+        shapes = ", ".join(shape_text(index.shape) for index in named)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+
+
+class Plan:
+    """Where the indexed dimensions are, and what the result looks like."""
+
+    def __init__(self, shape: tuple[int, ...], indices: Indices) -> None:
+        found = integers(shape, indices)
+        self.named = together(found)
+        self.axes = [axis for axis, index in enumerate(found) if index is not None]
+        self.rest = [axis for axis in range(len(shape)) if axis not in self.axes]
+        self.picked = self.named[0].shape if self.named else ()
+        # Where the indexed dimensions are neighbours the result keeps their place, else it puts them first.
+        adjacent = self.axes and self.axes == list(range(self.axes[0], self.axes[0] + len(self.axes)))
+        self.lead = self.axes[0] if adjacent else 0
+        self.kept = [shape[axis] for axis in self.rest]
+        self.shape = (*self.kept[: self.lead], *self.picked, *self.kept[self.lead :])
+
+    def positions(self, shape: tuple[int, ...]) -> Array:
+        """Flat positions within the indexed dimensions."""
+        if not self.named:
+            return np.zeros(1, np.int64)
+        flat = np.ravel_multi_index(tuple(self.named), tuple(shape[axis] for axis in self.axes))
+        return np.asarray(flat).reshape(-1)
+
+
+def result_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
+    """The shape of what ``index`` gives."""
+    return Plan(shape, indices).shape
+
+
+def _explained(a: Array, indices: Indices, error: Exception) -> Exception:
+    """The error torch gives for indices that NumPy refused."""
+    try:
+        Plan(a.shape, indices)
+    except IndexError as found:
+        return found
+    return error
+
+
+def index(a: Array, indices: Indices) -> Array:
+    """``a[indices]`` as a new array in row-major order."""
+    selector = _selector(indices)
+    try:
+        if len(selector) == 1 and selector[0] is not ALL and selector[0].dtype.kind != "b":
+            return a.take(selector[0], axis=0)
+        picked = a[selector]
+    except (IndexError, np.exceptions.AxisError) as error:
+        raise _explained(a, indices, error) from None
+    if picked.base is not None:  # nothing but None was given
+        picked = picked.copy()
+    return picked if picked.flags.c_contiguous else np.ascontiguousarray(picked)
+
+
+def index_backward(grad: Array, shape: tuple[int, ...], indices: Indices) -> Array:
+    """Gradient of ``index`` with respect to its input of ``shape``."""
+    return index_put(np.zeros(shape, grad.dtype), indices, grad, accumulate=True)
+
+
+def index_put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
+    """``a`` with ``values`` written (or added, repeated positions included) at ``indices``."""
+    result = a.copy()
+    put(result, indices, values, accumulate)
+    return result
+
+
+def put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> None:
+    """Write (or add) ``values`` into ``a`` at ``indices``."""
+    if a.dtype != values.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(a.dtype)} for the "
+            f"destination and {type_name(values.dtype)} for the source."
+        )
+    if accumulate:
+        _add(a, indices, values)
+        return
+    selector = _selector(indices)
+    try:
+        a[selector] = values
+    except IndexError as error:
+        raise _explained(a, indices, error) from None
+    except ValueError:
+        raise value_error(values.shape, Plan(a.shape, indices).shape) from None
+
+
+def value_error(values: tuple[int, ...], shape: tuple[int, ...]) -> RuntimeError:
+    """The error for values that do not fit where they are to be written."""
+    return RuntimeError(
+        f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape "
+        f"{shape_text(shape)}"
+    )
+
+
+def _add(a: Array, indices: Indices, values: Array) -> None:
+    plan = Plan(a.shape, indices)
+    try:
+        spread = np.broadcast_to(values, plan.shape)
+    except ValueError:
+        raise value_error(values.shape, plan.shape) from None
+    count = len(plan.picked)
+    if plan.lead:
+        spread = np.moveaxis(spread, range(plan.lead, plan.lead + count), range(count))
+    size, width = math.prod(a.shape[axis] for axis in plan.axes), math.prod(plan.kept)
+    rows = wide(spread).reshape(math.prod(plan.picked), width)
+    moved = a.transpose(*plan.axes, *plan.rest)
+    table = wide(moved.reshape(size, width))
+    add_rows(table, plan.positions(a.shape), rows)
+    if not np.may_share_memory(table, a):
+        moved[...] = narrow(table, a.dtype).reshape(moved.shape)
