@@ -256,20 +256,23 @@ def _load_edges(lines: Lines, op: Any, numbers: frozenset[str] = frozenset()) ->
 
 def _make_node(lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: bool = False) -> None:
     lines.add(
-        f"n = NEW(C_{op.ident})",
-        f"n.edges = {_edges(op)}",
-        f"n.saved = {_saved_tuple(op, numbers_possible)}",
-        "n.seq = SEQ",
+        f"n_ = NEW(C_{op.ident})",
+        f"n_.edges = {_edges(op)}",
+        f"n_.saved = {_saved_tuple(op, numbers_possible)}",
+        "n_.seq = SEQ",
         "SEQ += 1",
-        f"n.shape = {shape}",
-        f"n.dtype = {dtype}",
-        "n.hooks = None",
-        "if SAVING: SAVING(n)",
+        f"n_.shape = {shape}",
+        f"n_.dtype = {dtype}",
+        "n_.hooks = None",
+        "if SAVING: SAVING(n_)",
     )
 
 
 def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
+    if not op.takes_tensors:  # a factory, whose result may live on meta
+        lines.add("return MAKE(r0)")
+        return
     memory = "COUNTED(r0)" if flags & _tap.MEMORY else "None"
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
     lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None")
@@ -285,7 +288,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
             if any(kind == "result" for kind, _ in saved_items(op)):
                 lines.add("if t0_._v is None: t0_._v = STORAGE()")
             _make_node(lines, op, "r0.shape", "r0.dtype", numbers_possible=bool(numbers))
-            lines.add("t0_._ag = n")
+            lines.add("t0_._ag = n_")
             lines.depth -= 1
     lines.add("return t0_")
 
@@ -322,7 +325,7 @@ def finish_view(lines: Lines, op: Any) -> None:
         lines.add(f"if {need}:")
         lines.depth += 1
         _make_node(lines, op, "r0.shape", "r0.dtype")
-        lines.add("t0_._ag = n")
+        lines.add("t0_._ag = n_")
         lines.depth -= 1
     lines.depth -= 1
     lines.add(f"elif {first}._ag is not None: UNWATCHED(t0_, {first})", "return t0_")
@@ -347,7 +350,7 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
         shapes = "(" + ", ".join(f"r{i}.shape" for i in range(count)) + ",)"
         dtypes = "(" + ", ".join(f"r{i}.dtype" for i in range(count)) + ",)"
         _make_node(lines, op, shapes, dtypes)
-        lines.add(f"ATTACH(n, ({', '.join(names)},), {op.nondiff!r})")
+        lines.add(f"ATTACH(n_, ({', '.join(names)},), {op.nondiff!r})")
         lines.depth -= 1
     result = f"({', '.join(names)},)"
     lines.add(f"return {f'T_{op.ident}({result})' if op.schema.result_names else result}")
@@ -422,7 +425,7 @@ def node_source(op: Any) -> str:
         shapes = "(" + ", ".join(f"r{i}.shape" for i in range(count)) + ",)"
         dtypes = "(" + ", ".join(f"r{i}.dtype" for i in range(count)) + ",)"
         _make_node(lines, op, shapes, dtypes, numbers_possible=True)
-    lines.add("return n")
+    lines.add("return n_")
     return lines.text()
 
 

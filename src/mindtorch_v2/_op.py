@@ -20,11 +20,11 @@ from ._codegen import MISSING
 from ._dtype import SCALAR_TYPE_NUMBERS, bfloat16, can_cast, combine, dtype, float16, float32, get_default_dtype
 from ._dtype import FROM_NUMPY, number_type
 from ._errors import broadcast_error, shape_text
-from ._meta import MetaArray, meta
+from ._meta import MetaArray, meta, to_meta
 from ._schema import Argument
 from ._storage import CountedStorage, OneOfMany, Storage, View
 from .kernels.checks import not_implemented
-from ._tensor import Parameter, PLAIN, Tensor, as_array, bump, make, new, storage_of
+from ._tensor import FAST, Parameter, Tensor, alias, as_array, bump, make, new, storage_of
 from .autograd import anomaly, graph, grad_mode, overrides
 from .autograd.node import FREED, Node, Output, unpack, unpack_result
 
@@ -229,13 +229,13 @@ def _arm(op: Op) -> None:
     if _tap.SLOT.recorder is None:
         NAMESPACE[f"R_{op.ident}"] = NAMESPACE[f"S_{op.ident}"]
         return
-    flags = _tap.SLOT.flags
+    flags = _tap.SLOT.flags & _tap.OP_FLAGS
     twin = _twins.get((op.ident, flags))
     NAMESPACE[f"R_{op.ident}"] = twin if twin is not None else lambda *args: _first_recorded(op, args)
 
 
 def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
-    flags = _tap.SLOT.flags
+    flags = _tap.SLOT.flags & _tap.OP_FLAGS
     source = _forward.forward_source(op, recorded=True, flags=flags)
     twin = _codegen.compile_function(source, f"{op.schema.qualified}, recorded {flags}")
     _twins[op.ident, flags] = NAMESPACE[f"R_{op.ident}"] = twin
@@ -391,6 +391,8 @@ def plain_numbers(op: Op, given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _compute(op: Op, given: tuple[Any, ...]) -> Any:
     """Arrays (or a plain value) from arguments."""
+    if op.rule is None and op.kernel is not None and op.takes_tensors and op.kind != "value" and _on_meta(given):
+        return _meta_results(op, given)
     if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
         return compute_elementwise(op, given)
     if op.rule is None and op.kernel is None or (op.calls is not None and _tap.SLOT.recorder is not None):
@@ -402,6 +404,46 @@ def _compute(op: Op, given: tuple[Any, ...]) -> Any:
             grad_mode.reset_enabled(token)
         return got._a if isinstance(got, Tensor) else [t._a for t in got]
     return op.kernel(*[unwrap(v) for v in given])
+
+
+def _on_meta(values: Iterable[Any]) -> bool:
+    return any(
+        type(v._a) is MetaArray if isinstance(v, Tensor) else isinstance(v, (list, tuple)) and _on_meta(v) for v in values
+    )
+
+
+# Up to this many elements, shapes on meta are found by computing with zeros; NumPy's own rules serve above it.
+_META_LIMIT = 1 << 20
+
+
+def _meta_results(op: Op, given: tuple[Any, ...]) -> Any:
+    """Shapes and dtypes of an op's results, as arrays without memory."""
+    assert op.kernel is not None
+    if op.kind == "view":
+        return op.kernel(*[unwrap(v) for v in given])
+    if _elements(given) > _META_LIMIT:
+        return _as_meta(op.kernel(*[unwrap(v) for v in given]))
+    return _as_meta(_compute(op, tuple(_zeros_for(v) for v in given)))
+
+
+def _elements(values: Iterable[Any]) -> int:
+    return sum(
+        v._a.size if isinstance(v, Tensor) else _elements(v) if isinstance(v, (list, tuple)) else 0 for v in values
+    )
+
+
+def _zeros_for(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return make(np.zeros(value._a.shape, value._a.dtype))
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+        return type(value)(_zeros_for(v) for v in value)
+    return value
+
+
+def _as_meta(results: Any) -> Any:
+    if isinstance(results, (tuple, list)):
+        return [_as_meta(r) for r in results]
+    return to_meta(as_array(results))
 
 
 def unwrap(value: Any) -> Any:
@@ -510,8 +552,7 @@ def attach_outputs(node: Node, tensors: Iterable[Tensor], nondiff: tuple[int, ..
 
 def _wrap_view(op: Op, given: tuple[Any, ...], array: Any) -> Tensor:
     first = given[0]
-    t: Tensor = new(Tensor)
-    t._a, t._ag, t._view, t._v = array, None, None, storage_of(first)
+    t = alias(array, storage_of(first))
     if grad_mode.is_grad_enabled():
         graph.make_view(t, first, None if op.replay is None else op.replay(first._view, *given))
         if op.differentiable and _any_edge(op, given):
@@ -675,9 +716,10 @@ def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         return
     if op.base is None:
         assert op.kernel is not None
-        op.kernel(*[unwrap(v) for v in given])
+        if type(self._a) is not MetaArray:
+            op.kernel(*[unwrap(v) for v in given])
         return
-    if any(stride == 0 and n > 1 for n, stride in zip(self._a.shape, self._a.strides, strict=True)):
+    if type(self._a) is not MetaArray and any(stride == 0 and n > 1 for n, stride in zip(self._a.shape, self._a.strides, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
@@ -880,7 +922,7 @@ def _int64(number: int) -> Any:
 
 
 def _all_plain(tensors: Any) -> bool:
-    return isinstance(tensors, (list, tuple)) and all(t is None or type(t) in PLAIN for t in tensors)
+    return isinstance(tensors, (list, tuple)) and all(t is None or type(t) in FAST for t in tensors)
 
 
 def _fix(r: Any) -> Any:
@@ -952,6 +994,7 @@ NAMESPACE.update(
     INT64=_int64,
     ALL_PLAIN=_all_plain,
     FIX=_fix,
+    MAKE=make,
     BROADCAST=_broadcast,
     FITS=_fits,
     LIVE=graph.live,

@@ -154,18 +154,55 @@ class Tensor:
         return id(self)
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type):
+    """Lets a tensor of another class that is marked as a parameter count as one."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that modules collect; operators give plain tensors back. Its constructor lives in `nn.parameter`."""
 
     __slots__ = ()
 
 
-PLAIN = frozenset((Tensor, Parameter))
+class _MetaTensor(Tensor):
+    """What a plain tensor on the meta device really is: not exactly a Tensor, so that ops take their slow path, which
+    knows meta. It says it is a Tensor, and as soon as it holds memory it becomes one."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: Tensor)  # type: ignore[assignment]
+
+
+class _MetaParameter(Parameter):
+    """The same for parameters."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: Parameter)  # type: ignore[assignment]
+
+
+FAST = frozenset((Tensor, Parameter))
+# Classes whose instances nobody may take over calls for.
+PLAIN = frozenset((Tensor, Parameter, _MetaTensor, _MetaParameter))
+_REAL = {_MetaTensor: Tensor, _MetaParameter: Parameter}
+_META = {Tensor: _MetaTensor, Parameter: _MetaParameter}
+_class_slot: Any = object.__dict__["__class__"]
+
+
+def settle_class(t: Tensor) -> Tensor:
+    """Make a tensor's class fit where its array lives; to be called when `_a` may have changed device."""
+    other = (_META if type(t._a) is MetaArray else _REAL).get(type(t))
+    if other is not None:
+        _class_slot.__set__(t, other)
+    return t
 
 
 def make(array: Any) -> Tensor:
     """A fresh plain tensor on `array`, which nobody else may hold."""
-    t: Tensor = new(Tensor)
+    t: Tensor = new(_MetaTensor if type(array) is MetaArray else Tensor)
     t._a = array
     t._ag = None
     t._view = None
@@ -175,7 +212,7 @@ def make(array: Any) -> Tensor:
 
 def alias(array: Any, storage: Storage) -> Tensor:
     """A plain tensor on memory that `storage` stands for; not a differentiable view."""
-    t: Tensor = new(Tensor)
+    t: Tensor = new(_MetaTensor if type(array) is MetaArray else Tensor)
     t._a = array
     t._ag = None
     t._view = None

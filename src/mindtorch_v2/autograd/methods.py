@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Parameter, Tensor, alias, storage_of
+from .._tensor import Parameter, Tensor, alias, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
 from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
@@ -140,6 +140,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if type(self._ag) is AccumulateGrad:
         self._ag.array = value._a
     self._v = storage_of(value)
+    settle_class(self)
 
 
 Tensor.data = property(_get_data, _set_data)  # type: ignore[attr-defined]

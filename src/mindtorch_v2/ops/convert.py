@@ -13,7 +13,7 @@ from .._dtype import dtype as DType
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, value
-from .._tensor import Tensor, make, storage_of
+from .._tensor import Tensor, make, settle_class, storage_of
 from . import creation
 from .view import _detach
 
@@ -71,7 +71,7 @@ def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: A
                memory_format: Any) -> Tensor:  # fmt: skip
     if not _needs_copy(self, dtype, device, copy):
         return self
-    return _to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format)
+    return settle_class(_to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format))
 
 
 @composite(
@@ -80,7 +80,7 @@ def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: A
 def _to_device(self: Tensor, device: Any, dtype: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
     if not _needs_copy(self, dtype, device, copy):
         return self
-    return _to_copy.function(self, dtype=dtype, device=device)
+    return settle_class(_to_copy.function(self, dtype=dtype, device=device))
 
 
 to_dtype = _to_dtype.function

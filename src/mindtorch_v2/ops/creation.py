@@ -15,7 +15,7 @@ from .._dtype import dtype as DType
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, mutating, op
-from .._tensor import Tensor, bump, make
+from .._tensor import Tensor, bump, make, settle_class
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
 _LIKE = f"Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None"
@@ -245,7 +245,7 @@ def _like_front(name: str, function: Any) -> Any:
     def like(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **kw: Any) -> Tensor:  # fmt: skip
         args = tuple(a._a.item() if isinstance(a, Tensor) else a for a in args)
-        t = function(input, *args, dtype=dtype, device=device, memory_format=memory_format, **kw)
+        t = settle_class(function(input, *args, dtype=dtype, device=device, memory_format=memory_format, **kw))
         return _finish(t, requires_grad)
 
     like.__name__ = like.__qualname__ = name
