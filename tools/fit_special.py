@@ -364,8 +364,11 @@ def fits() -> Iterator[Fit]:
     yield Fit("TRIGAMMA_NEAR", "trigamma(1 + t), 0 <= t <= 4", lambda t: psi(1, 1 + t), 0, 4, (6, 7))
     yield Fit("TRIGAMMA_FAR", "x trigamma(x) in 1 / x, x >= 4",
               at_limit(lambda v: psi(1, 1 / v) / v, mpf(1)), 0, mpf("0.25"), (6, 6))
-    yield Fit("LOG1PMX", "(m - log(1 + m)) / m², -½ <= m <= 1",
-              at_limit(lambda m: (m - mp.log1p(m)) / m**2, mpf("0.5")), mpf("-0.5"), 1, (8, 8))
+    yield Fit("LOG1P_SINGLE", "log(1 + x) / x, 0 <= x <= 1, for float32",
+              at_limit(lambda x: mp.log1p(x) / x, mpf(1)), 0, 1, (8, 0))
+    yield Fit("LOG1P", "log(1 + x) / x, 0 <= x <= 1", at_limit(lambda x: mp.log1p(x) / x, mpf(1)), 0, 1, (6, 6))
+    yield Fit("LOG1PMX", "(m - log(1 + m)) / m² in m + ½, -½ <= m <= 1",
+              shifted(at_limit(lambda m: (m - mp.log1p(m)) / m**2, mpf("0.5")), mpf("-0.5")), 0, mpf("1.5"), (8, 8))
     yield from bessel_fits()
     yield from airy_fits()
 

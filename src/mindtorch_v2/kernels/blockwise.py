@@ -24,8 +24,8 @@ BLOCK_BYTES = 1 << 18  # a block and two temporaries fit the second-level cache
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _FLAGS: Any = ("external_loop", "buffered", "zerosize_ok", "copy_if_overlap")
-_READ: Any = ("readonly", "contig", "overlap_assume_elementwise")
-_WRITE: Any = ("writeonly", "contig", "overlap_assume_elementwise")
+_READ: Any = ("readonly", "contig")
+_WRITE: Any = ("writeonly", "contig")
 
 
 def elementwise(kernel: Kernel) -> Function:

@@ -59,7 +59,7 @@ def erfc(x: Block, out: Block) -> None:
 @elementwise
 def erfcx(x: Block, out: Block) -> None:
     """exp(x²) erfc(x)."""
-    out[...] = _scaled_erfc(np.abs(x))
+    out[...] = scaled_erfc(np.abs(x))
     fill(out, x < 0, lambda left, right: 2.0 * _exp_square(left, 1.0) - right, x, out)
 
 
@@ -90,7 +90,7 @@ def ndtri(p: Block, out: Block) -> None:
 def log_ndtr(x: Block, out: Block) -> None:
     """log(ndtr(x)), finite far on the left."""
     out[...] = x
-    fill(out, x < -1, lambda x: np.log(0.5 * _scaled_erfc(x / -_SQRT2)) - 0.5 * x * x, x)
+    fill(out, x < -1, lambda x: np.log(0.5 * scaled_erfc(x / -_SQRT2)) - 0.5 * x * x, x)
     fill(out, x >= -1, _log_ndtr_right, x)
 
 
@@ -111,7 +111,7 @@ def normal_logpdf(x: Block, out: Block) -> None:
 def _right_tail(x: Block, half: float) -> Block:
     """erfc(sqrt(half) x) for x >= 0; half is 1 or ½."""
     tail = _exp_square(x, -half)
-    tail *= _scaled_erfc(x * math.sqrt(half))
+    tail *= scaled_erfc(x * math.sqrt(half))
     return tail
 
 
@@ -122,7 +122,7 @@ def _log_ndtr_right(x: Block) -> Block:
     return np.log1p(np.negative(tail, tail), tail)
 
 
-def _scaled_erfc(x: Block) -> Block:
+def scaled_erfc(x: Block) -> Block:
     """erfcx(x) for x >= 0."""
     value = ratio(x, ERFCX)
     fill(value, x > _ERFCX_TOP, lambda x: 1.0 / (_SQRT_PI * x), x)

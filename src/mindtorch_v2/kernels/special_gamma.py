@@ -86,7 +86,7 @@ def _lgamma_far(x: Block) -> Block:
 
 
 def _reflected_lgamma(x: Block) -> Block:
-    value = _LOG_PI - np.log(np.abs(np.sin(math.pi * _to_nearest(x)))) - positive_lgamma(1.0 - x)
+    value: Block = _LOG_PI - np.log(np.abs(np.sin(math.pi * _to_nearest(x)))) - positive_lgamma(1.0 - x)
     value[x == np.floor(x)] = math.inf
     return value
 
@@ -135,7 +135,7 @@ def _digamma_far(x: Block) -> Block:
 
 
 def _reflected_digamma(x: Block) -> Block:
-    value = _positive_digamma(1.0 - x) - math.pi / np.tan(math.pi * _to_nearest(x))
+    value: Block = _positive_digamma(1.0 - x) - math.pi / np.tan(math.pi * _to_nearest(x))
     value[x == np.floor(x)] = math.nan
     return value
 
@@ -166,7 +166,7 @@ def polygamma(n: int, x: Array, out: Array | None = None) -> Array:
     order = np.array(n + 1.0)
 
     def kernel(x: Block, out: Block) -> None:
-        _fill_zeta(np.broadcast_to(order, x.shape), x, out)
+        _zeta(np.broadcast_to(order, x.shape), x, out)
         out *= scale if n % 2 else -scale
 
     kernel.__name__ = "polygamma"
@@ -195,7 +195,7 @@ def mvlgamma(x: Array, p: int, out: Array | None = None) -> Array:
 # --------------------------------------------------------------------------------------------------------------- zeta
 
 
-def _fill_zeta(s: Block, q: Block, out: Block) -> None:
+def _zeta(s: Block, q: Block, out: Block) -> None:
     """The Hurwitz zeta function Σ (q + k)^-s: inf at its poles, nan for s < 1, and for q < 0 unless s is whole."""
     out[...] = math.nan
     whole = q == np.floor(q)
@@ -206,7 +206,7 @@ def _fill_zeta(s: Block, q: Block, out: Block) -> None:
     out[s == 1] = math.inf
 
 
-zeta = elementwise(_fill_zeta)
+zeta = elementwise(_zeta)
 
 
 def _positive_zeta(s: Block, q: Block) -> Block:
