@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .axis_map import runs
 from .fold import Array, Pairs, Shape, tap_slices, trailing
 from .pool_shape import check_adaptive, check_fractional, check_pool, check_unpool
 from .precision import widened
@@ -219,7 +220,7 @@ def adaptive_avg_pool_forward(x: Array, output_size: Shape) -> Array:
         return _average(x, pool, math.prod(pool.kernel))
     for axis, size in enumerate(output_size, start=x.ndim - ndim):
         starts, ends = _adaptive_windows(x.shape[axis], size)
-        x = _window_sums(x, starts, ends, axis) / _along(axis, ends - starts, x)
+        x = runs(starts, ends, x.shape[axis]).apply(x, axis) / _along(axis, ends - starts, x)
     return x
 
 
@@ -232,10 +233,8 @@ def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) 
         return _average_backward(grad, x_shape, pool, math.prod(pool.kernel))
     for axis, size in enumerate(output_size, start=grad.ndim - ndim):
         starts, ends = _adaptive_windows(x_shape[axis], size)
-        # A place gets from the windows that hold it: those that end after it, up to the last that starts before.
-        places = np.arange(x_shape[axis])
-        first, last = np.searchsorted(ends, places, "right"), np.searchsorted(starts, places, "right")
-        grad = _window_sums(grad / _along(axis, ends - starts, grad), first, last, axis)
+        grad = grad / _along(axis, ends - starts, grad)
+        grad = runs(starts, ends, x_shape[axis]).transposed().apply(grad, axis)
     return grad
 
 
@@ -315,18 +314,6 @@ def _spread_axis(grad: Array, axis: int, k: int, s: int, size: int) -> Array:
             view[...] = grad
         else:
             view += grad
-    return out
-
-
-def _window_sums(x: Array, starts: Array, ends: Array, axis: int) -> Array:
-    """Sum of ``x`` over each run ``starts[i]:ends[i]`` along ``axis``."""
-    n = x.shape[axis]
-    # Shorter runs take zeros from an extra place: weights of zero would turn infinities into NaN.
-    padded = np.zeros((*x.shape[:axis], n + 1, *x.shape[axis + 1 :]), x.dtype)
-    padded[(*(slice(None),) * axis, slice(n))] = x
-    out = np.zeros((*x.shape[:axis], len(starts), *x.shape[axis + 1 :]), x.dtype)
-    for tap in range((ends - starts).max(initial=0)):
-        out += padded.take(np.where(starts + tap < ends, starts + tap, n), axis)
     return out
 
 
