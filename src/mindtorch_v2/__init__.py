@@ -82,6 +82,6 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import autograd, optim, random, utils  # noqa: E402
+from . import autograd, optim, random, special, utils  # noqa: E402
 
 __version__ = "2.13.0+mindtorch"

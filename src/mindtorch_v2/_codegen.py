@@ -17,7 +17,7 @@ from ._schema import Argument
 
 NAMESPACE = _tap.NAMESPACE
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<required>", "__slots__": ()})()
-NAMESPACE.update(MISSING=MISSING, INF=math.inf)
+NAMESPACE.update(MISSING=MISSING, INF=math.inf, NUMBERS=frozenset((int, float, bool, complex, type(None))))
 
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
@@ -122,12 +122,17 @@ def _inputs_key(op: Any) -> str:
     parts = []
     for argument in op.schema.arguments:
         name = argument.python_name
+        tensor = f"({name}._a.shape, {name}._a.strides, {name}._a.dtype)"
+        # Numbers are told apart by type too: 1, 1.0 and True are one key of a dict.
+        other = f'("value", type({name}), {name}) if type({name}) in NUMBERS else INPUT({name})'
         if argument.type == "Tensor" and not op.takes_numbers:
-            parts.append(f"({name}._a.shape, {name}._a.strides, {name}._a.dtype)")
+            parts.append(tensor)
+        elif argument.type == "Tensor":
+            parts.append(f"({tensor} if {plain(name)} else {other})")
         elif argument.type in ("int", "bool", "str", "float"):
             parts.append(name)
         else:
-            parts.append(f"INPUT({name})")
+            parts.append(f"({other})")
     return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
 
 

@@ -1,5 +1,6 @@
 """The op table: one row per operator, by family. Importing this package registers every row."""
 
+from . import activation as activation
 from . import arithmetic as arithmetic
 from . import bitwise as bitwise
 from . import compare as compare
@@ -9,7 +10,9 @@ from . import convert as convert
 from . import creation as creation
 from . import distance as distance
 from . import door as door
+from . import fourier as fourier
 from . import fused as fused
+from . import gates as gates
 from . import join as join
 from . import matrix as matrix
 from . import order as order
