@@ -212,6 +212,21 @@ def test_blocks_of_one_plane_give_the_same_result(monkeypatch):
         np.testing.assert_array_equal(small, large)
 
 
+@pytest.mark.parametrize("output_size", [(1, 1), (3, 3), (4, 5)])
+def test_an_empty_batch_is_pooled_to_an_empty_result(output_size):
+    x = np.zeros((0, 2, 6, 6))
+    values, indices = pool.adaptive_max_pool_forward(x, output_size)
+    average = pool.adaptive_avg_pool_forward(x, output_size)
+    assert values.shape == indices.shape == average.shape == (0, 2, *output_size)
+    assert pool.adaptive_max_pool_backward(values, indices, x.shape, output_size).shape == x.shape
+    assert pool.adaptive_avg_pool_backward(average, x.shape, output_size).shape == x.shape
+    geometry = ((3, 3), (2, 2), (1, 1))
+    values, indices = pool.max_pool_forward(x, *geometry, (1, 1))
+    assert values.shape == pool.avg_pool_forward(x, *geometry).shape == (0, 2, 3, 3)
+    assert pool.max_pool_backward(values, indices, x.shape, *geometry, (1, 1)).shape == x.shape
+    assert pool.avg_pool_backward(values, x.shape, *geometry).shape == x.shape
+
+
 REFUSALS = [
     (
         lambda: pool.max_pool_forward(random(1, 4, 8, 8), (9, 9), (9, 9), (0, 0), (1, 1)),

@@ -131,6 +131,14 @@ def test_an_infinity_touches_only_outputs_that_see_it():
     assert np.isfinite(out).ravel().tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_empty_batch_is_resized_to_an_empty_result(mode):
+    x = np.zeros((0, 2, 4, 6))
+    out = resample.upsample_forward(x, (3, 9), mode)
+    assert out.shape == (0, 2, 3, 9)
+    assert resample.upsample_backward(out, x.shape, mode).shape == x.shape
+
+
 def test_sizes_that_do_not_fit_are_refused_in_torchs_words():
     with pytest.raises(RuntimeError) as caught:
         resample.upsample_forward(np.zeros((1, 2, 4, 4)), (0, 3), "nearest")

@@ -172,7 +172,8 @@ def max_unpool_forward(x: Array, indices: Array, output_size: Shape) -> Array:
 def max_unpool_backward(grad: Array, indices: Array, output_size: Shape) -> Array:
     """Gradient of ``max_unpool_forward`` with respect to its input."""
     places = _planes(indices, indices.shape[-len(output_size) :])
-    taken = np.take_along_axis(grad.reshape(len(places), -1), places.reshape(len(places), -1), 1)
+    flat = grad.reshape(len(places), math.prod(output_size))
+    taken = np.take_along_axis(flat, places.reshape(len(places), math.prod(places.shape[1:])), 1)
     return taken.reshape(indices.shape)
 
 
@@ -274,7 +275,7 @@ def _average(x: Array, pool: _Pool, divisor: Any) -> Array:
     planes = _planes(x, pool.space)
     if math.prod(pool.counts) == 1 and pool.kernel == pool.space and not any(pool.padding) and x.dtype.kind == "f":
         # One window that is the whole plane: a product with ones is summed by BLAS.
-        rows = planes.reshape(len(planes), -1)
+        rows = planes.reshape(len(planes), math.prod(pool.space))
         flat[...] = (rows.dot(np.ones(rows.shape[1], x.dtype)) / divisor).reshape(flat.shape)
         return out
     for block, source in _padded_planes(planes, pool.pads, 0):
@@ -463,9 +464,9 @@ def _max_of_taps(taps: Sequence[Array], places: Array) -> tuple[Array, Array]:
 def _scatter(values: Array, indices: Array, shape: Shape, space: Shape, apart: bool) -> Array:
     """Add ``values`` at ``indices`` of their planes in zeros of ``shape``; or set them, where no two share a place."""
     out = np.zeros(shape, values.dtype)
-    target = out.reshape(-1, math.prod(space))
-    if not target.size or not values.size:
+    if not out.size or not values.size:
         return out
+    target = out.reshape(-1, math.prod(space))
     places, source = indices.reshape(len(target), -1), values.reshape(len(target), -1)
     step = max(1, BLOCK_BYTES // (target.shape[1] * target.itemsize))
     base = (np.arange(step) * target.shape[1])[:, None]

@@ -28,7 +28,8 @@ def widened(kernel: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(kernel)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        dtype = args[0].dtype  # type: ignore[attr-defined]
+        first: Any = args[0] if args else next(iter(kwargs.values()))
+        dtype = first.dtype
         if not is_half(dtype):
             return kernel(*args, **kwargs)
         wide_kwargs = {name: _widen(value) for name, value in kwargs.items()}

@@ -95,7 +95,8 @@ def upsample_backward(
 def _resize(x: Array, maps: Sequence[AxisMap]) -> Array:
     space, sizes = x.shape[2:], tuple(axis.places.shape[1] for axis in maps)
     out = np.empty((*x.shape[:2], *sizes), x.dtype)
-    source, target = x.reshape(-1, *space), out.reshape(-1, *sizes)
+    planes = math.prod(x.shape[:2])
+    source, target = x.reshape(planes, *space), out.reshape(planes, *sizes)
     # The last axis is the dear one: map it while there are few rows, after axes that shrink, before those that grow.
     order = sorted(range(len(maps)), key=lambda i: (sizes[i] > space[i], -i if sizes[i] > space[i] else i))
     largest = max(math.prod(space), math.prod(sizes)) * x.itemsize
