@@ -82,6 +82,8 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import autograd, optim, random, special, utils  # noqa: E402
+from . import autograd, fft, optim, random, signal, special, utils  # noqa: E402
+
+globals().update(signal.windows.OLD_NAMES)
 
 __version__ = "2.13.0+mindtorch"
