@@ -13,7 +13,11 @@ from . import door as door
 from . import fourier as fourier
 from . import fused as fused
 from . import gates as gates
+from . import gather as gather
+from . import getitem as getitem
+from . import index as index
 from . import join as join
+from . import mask as mask
 from . import matrix as matrix
 from . import order as order
 from . import part as part
@@ -21,9 +25,11 @@ from . import random as random
 from . import reduce as reduce
 from . import reform as reform
 from . import repeat as repeat
+from . import search as search
 from . import special as special
 from . import split as split
 from . import synonyms as synonyms
 from . import transcendental as transcendental
+from . import triangle as triangle
 from . import view as view
 from . import view_copy as view_copy

@@ -1,0 +1,361 @@
+"""`x[index]` and `x[index] = value`: what an index means, in terms of the ops it is made of.
+
+Integers, slices, None and Ellipsis become select, slice and unsqueeze; tensors, masks and sequences become `index`.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _tap
+from .._dtype import FROM_NUMPY
+from .._op import type_name
+from .._tensor import PLAIN, Tensor, bump, make
+from ..autograd import overrides
+from . import creation
+from .convert import array_of, item
+from .index import index as index_op
+from .index import index_put_, warn_bytes
+from .part import select, slice_
+from .view import _view, alias_of, expand, unsqueeze
+
+copy_ = creation._copy_.function
+fill_ = creation.fill_
+NAMESPACE = _tap.NAMESPACE
+
+# --- what an index is made of -----------------------------------------------------------------------------------------
+
+
+def out_of_bounds(i: int, dim: int, size: int) -> IndexError:
+    """The error for an integer index outside a dimension."""
+    return IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
+
+
+def _select(self: Tensor, dim: int, i: int, real_dim: int) -> Tensor:
+    shape = self._a.shape
+    if not shape:
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
+    n = shape[dim]
+    if not -n <= i < n:
+        raise out_of_bounds(i, real_dim, n)
+    return select(self, dim, i)  # type: ignore[no-any-return]
+
+
+def _bound(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def slice_bounds(given: slice) -> tuple[int | None, int | None, int]:
+    """Start, end and step of a slice; the step must be positive."""
+    step = _bound(given.step)
+    step = 1 if step is None else step
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    return _bound(given.start), _bound(given.stop), step
+
+
+def _slice(self: Tensor, dim: int, given: slice, skip_whole: bool) -> Tensor:
+    start, end, step = slice_bounds(given)
+    if self._a.ndim == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if skip_whole and step == 1 and not start and (end is None or end >= self._a.shape[dim]):
+        return self
+    return slice_(self, dim, start, end, step)  # type: ignore[no-any-return]
+
+
+def _flag(value: bool) -> Tensor:
+    """The index that takes all (or nothing) of a dimension of size one."""
+    return make(np.zeros(1 if value else 0, np.int64))
+
+
+def _as_index(value: Any) -> Tensor:
+    """A sequence or array as an index tensor."""
+    a = value if isinstance(value, np.ndarray) else array_of(value, None)
+    if a.dtype.kind != "b" and a.dtype != np.uint8:
+        a = a.astype(np.int64)
+    return make(np.ascontiguousarray(a).reshape(a.shape))
+
+
+def _is_sequence(value: Any) -> bool:
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (Tensor, dict))
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    """A sequence that holds tensors, sequences, slices, None or Ellipsis counts as a tuple of indices."""
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, (Tensor, np.ndarray)) or not _is_sequence(index) or len(index) >= 32:
+        return (index,)
+    for element in index:
+        if element is None or element is Ellipsis or isinstance(element, (Tensor, slice)) or _is_sequence(element):
+            if not isinstance(index, str):
+                _warn_sequence()
+            return tuple(index) if not isinstance(index, str) else (index,)
+    return (index,)
+
+
+def _warn_sequence() -> None:
+    warnings.warn(
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+        "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+        "x[torch.tensor(seq)], which will result either in an error or a different result",
+        stacklevel=5,
+    )
+
+
+def _span(part: Any) -> int:
+    """How many dimensions one part of an index stands for."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    if isinstance(part, Tensor) and part._a.dtype.kind in "bu":
+        return int(part._a.ndim)
+    return 1
+
+
+def _normal(part: Any) -> Any:
+    """One part of an index as an int, a bool, a slice, None, Ellipsis or a tensor."""
+    if part is None or part is Ellipsis or isinstance(part, (int, slice)):
+        return part
+    if isinstance(part, Tensor):
+        if part._a.ndim == 0 and part._a.dtype.kind in "iub":
+            whole = item.function(part)
+            return bool(whole) if part._a.dtype.kind in "bu" else whole
+        return part
+    if isinstance(part, np.integer):
+        return int(part)
+    if isinstance(part, np.ndarray) or (_is_sequence(part) and not isinstance(part, np.generic)):
+        index = _as_index(part)
+        return _normal(index) if index._a.ndim == 0 else index
+    if hasattr(part, "__index__") and not isinstance(part, (np.bool_, float)):
+        return operator.index(part)
+    kind = type(part)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+        f"{name})"
+    )
+
+
+def taken_apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
+    """A view of the tensor for the simple parts of an index, and index tensors for the rest (by dimension)."""
+    given = [_normal(part) for part in _as_tuple(index)]
+    spans = [_span(part) for part in given]
+    n = self._a.ndim
+    if sum(spans) > n:
+        if n == 0 and len(given) == 1 and type(given[0]) is int:
+            _select(self, 0, given[0], 0)
+        raise IndexError(f"too many indices for tensor of dimension {n}")
+    result, dim, real_dim = self, 0, 0
+    found: list[Tensor | None] = []
+    covered = 0
+    for part, span in zip(given, spans, strict=True):
+        if part is None:
+            result, dim = unsqueeze(result, dim), dim + 1
+        elif part is Ellipsis:
+            skipped = n - sum(spans)
+            dim, real_dim = dim + skipped, real_dim + skipped
+        elif isinstance(part, slice):
+            result, dim = _slice(result, dim, part, skip_whole=True), dim + 1
+        elif isinstance(part, int) and not isinstance(part, bool):
+            result = _select(result, dim, part, real_dim)
+        else:
+            if isinstance(part, bool):
+                result, part, span = unsqueeze(result, dim), _flag(part), 1
+                real_dim -= 1
+            found.extend([None] * (dim - covered))
+            found.append(part)
+            dim = covered = dim + span
+        real_dim += span
+    return result, found
+
+
+def _checked(found: list[Tensor | None]) -> list[Tensor | None]:
+    for index in found:
+        if index is not None and index._a.dtype == np.uint8:
+            warn_bytes()
+    return found
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """`self[index]`."""
+    kind = type(index)
+    if kind is int:
+        try:
+            return select(self, 0, index)  # type: ignore[no-any-return]
+        except IndexError:
+            return _select(self, 0, index, 0)
+    if NAMESPACE["MODES"] or type(self) not in PLAIN or (kind not in _SIMPLE and _takes_over(index)):
+        handled = _offered(Tensor.__getitem__, self, index)  # type: ignore[attr-defined]
+        if handled is not NotImplemented:
+            return handled  # type: ignore[no-any-return]
+    if kind is slice:
+        return _slice(self, 0, index, skip_whole=False)
+    if kind is Tensor and index._a.ndim and self._a.ndim:
+        return index_op(self, _checked([index]))  # type: ignore[no-any-return]
+    result, found = taken_apart(self, index)
+    if found:
+        return index_op(result, _checked(found))  # type: ignore[no-any-return]
+    return alias_of(self) if result is self else result  # type: ignore[no-any-return]
+
+
+_SIMPLE = frozenset((int, slice, Tensor, type(None), type(Ellipsis), bool))
+
+
+def _takes_over(index: Any) -> bool:
+    return bool(overrides.overloaded(index if isinstance(index, (tuple, list)) else (index,)))
+
+
+def _offered(function: Any, self: Tensor, *rest: Any) -> Any:
+    """Let subclasses and modes have the call."""
+    given = (self, *rest)
+    if not overrides.has_torch_function(given):
+        return NotImplemented
+    takers = overrides.overloaded(given)
+    return overrides.offer(function, takers, given, {})
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+_CPP_NAMES = {
+    "float32": "float", "float64": "double", "float16": "at::Half", "bfloat16": "at::BFloat16", "int8": "int8_t",
+    "uint8": "uint8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "bool": "bool",
+}  # fmt: skip
+
+
+def number_for(value: Any, np_dtype: Any) -> Any:
+    """A Python number that fits an element type; RuntimeError where it does not."""
+    d = FROM_NUMPY[np_dtype]
+    if isinstance(value, complex) and not d.is_complex:
+        fits = value.imag == 0
+        value = value.real if fits else value
+    elif d.category == 1:
+        info = np.iinfo(d.np)
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        low = -info.max if not d.is_signed else info.min
+        fits = value == value and low <= value <= info.max
+        value = int(value) if fits else value
+    elif d.is_floating_point and isinstance(value, (int, float)):
+        limit = float(np.finfo(d.np).max) if d.np.kind == "f" else 3.3895313892515355e38
+        fits = not abs(value) > limit or abs(value) == float("inf")
+    else:
+        fits = True
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {_CPP_NAMES.get(d.name, d.name)} without overflow")
+    return value
+
+
+def _assigned(self: Tensor, value: Any) -> Any:
+    """The value of an assignment: a tensor, or a number that fits."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (bool, int, float, complex)) or isinstance(value, np.integer):
+        return number_for(value.item() if isinstance(value, np.generic) else value, self._a.dtype)
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    raise TypeError(f"can't assign a {name} to a torch.{type_name(self.dtype)}Tensor")
+
+
+def _without_ones(value: Tensor) -> Tensor:
+    """A value without its leading dimensions of size one."""
+    shape = value._a.shape
+    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return _view.function(value, size=shape[first:]) if first else value  # type: ignore[no-any-return]
+
+
+def _write(target: Tensor, value: Any) -> None:
+    """Copy a value into a view, broadcasting it."""
+    if not isinstance(value, Tensor):
+        fill_(target, value)
+    elif value._a.shape == target._a.shape:
+        copy_(target, value)
+    elif value._a.ndim == 0:
+        fill_(target, value)
+    else:
+        small = _without_ones(value)
+        copy_(target, small if small._a.shape == target._a.shape else expand(small, size=target._a.shape))
+
+
+def _write_at(target: Tensor, found: list[Tensor | None], value: Any) -> None:
+    if isinstance(value, Tensor):
+        if value._a.ndim:
+            value = _without_ones(value)
+    else:
+        value = make(np.asarray(value).astype(target._a.dtype))
+    index_put_(target, _checked(found), value)
+
+
+def _plain_write(self: Tensor, index: Any, value: Any) -> bool:
+    """Assign a number by NumPy alone where nobody watches: no graph, no recorder, an index that means the same."""
+    if NAMESPACE["HOOK"] or type(value) not in _NUMBERS or self._ag is not None or type(self) not in PLAIN:
+        return False
+    view = self._view
+    if view is not None and view.base._ag is not None:
+        return False
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is slice:
+            if part.step is not None and not (type(part.step) is int and part.step > 0):
+                return False
+        elif type(part) is not int:
+            return False
+    a = self._a
+    try:
+        a[index] = value if a.dtype.kind == "f" and type(value) is float else number_for(value, a.dtype)
+    except (IndexError, TypeError, OverflowError):
+        return False
+    bump(self)
+    return True
+
+
+_NUMBERS = frozenset((int, float, bool))
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """`self[index] = value`."""
+    if _plain_write(self, index, value):
+        return
+    if overrides.has_torch_function((self, index, value)):
+        handled = _offered(Tensor.__setitem__, self, index, value)  # type: ignore[attr-defined]
+        if handled is not NotImplemented:
+            return
+    value = _assigned(self, value)
+    kind = type(index)
+    if index is False:
+        return
+    if index is Ellipsis:
+        _write(self, value)
+    elif index is None or index is True:
+        _write(unsqueeze(self, 0), value)
+    elif kind is int:
+        _write(_select(self, 0, index, 0), value)
+    elif kind is slice:
+        _write(_slice(self, 0, index, skip_whole=True), value)
+    else:
+        target, found = taken_apart(self, index)
+        if found:
+            _write_at(target, found, value)
+        else:
+            _write(target, value)
+
+
+getitem.__name__ = getitem.__qualname__ = "__getitem__"
+setitem.__name__ = setitem.__qualname__ = "__setitem__"
+Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

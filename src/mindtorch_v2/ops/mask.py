@@ -1,0 +1,341 @@
+"""Rows that choose by masks: where, masked_*, and the positions of what is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._dtype import FROM_NUMPY, combine
+from .._errors import broadcast_error
+from .._front import front
+from .._meta import MetaArray, meta
+from .._op import composite, explicit, mutating, op, operand_rank, type_name
+from .._tensor import Tensor
+from ..kernels import indexing as kernels
+from . import creation
+
+from .getitem import number_for
+from .index import warn_bytes
+from .split import unbind
+from .view import clone, expand, reshape
+
+# --- where ------------------------------------------------------------------------------------------------------------
+
+
+def _common_type(a: Any, b: Any) -> Any:
+    """The NumPy dtype two arrays meet in; 0-dim ones count less."""
+    if a.dtype is b.dtype or a.dtype == b.dtype:
+        return a.dtype
+    return combine((2 if x.ndim else 1, FROM_NUMPY[x.dtype]) for x in (a, b)).np
+
+
+def _mask(condition: Any) -> Any:
+    if condition.dtype.kind == "b":
+        return condition
+    if condition.dtype == np.uint8:
+        warn_bytes()
+        return condition.astype(np.bool_)
+    raise RuntimeError(
+        "where expected condition to be a boolean tensor, but got a tensor with dtype "
+        f"{type_name(FROM_NUMPY[condition.dtype])}"
+    )
+
+
+@op(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    method=False,
+    self=lambda g, condition: where(condition, g, 0),
+    other=lambda g, condition: where(condition, 0, g),
+)
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    dtype = _common_type(a, b)
+    if a.dtype is not dtype:
+        a = a.astype(dtype)
+    if b.dtype is not dtype:
+        b = b.astype(dtype)
+    try:
+        return np.where(_mask(condition), a, b)
+    except ValueError:
+        shapes = (condition.shape, a.shape, b.shape)
+        pairs = ((1, 2), (0, 1), (0, 2))
+        clash = next((p for p in pairs if not _fit(shapes[p[0]], shapes[p[1]])), pairs[0])
+        raise broadcast_error(shapes[clash[0]], shapes[clash[1]]) from None
+
+
+def _fit(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
+
+
+def _lifted(value: Any, other: Any) -> Tensor:
+    """A number as a 0-dim tensor of the type it takes part with."""
+    d = combine((operand_rank(value), operand_rank(other)))
+    return creation._scalar_tensor.function(value, dtype=d)  # type: ignore[no-any-return]
+
+
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", method=False)
+def _where_self(condition: Tensor, self: Any, other: Tensor) -> Tensor:
+    return _where.function(condition, _lifted(self, other), other)  # type: ignore[no-any-return]
+
+
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", method=False)
+def _where_other(condition: Tensor, self: Tensor, other: Any) -> Tensor:
+    return _where.function(condition, self, _lifted(other, self))  # type: ignore[no-any-return]
+
+
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", method=False)
+def _where_numbers(condition: Tensor, self: Any, other: Any) -> Tensor:
+    d = combine((operand_rank(self), operand_rank(other)))
+    values = [creation._scalar_tensor.function(v, dtype=d) for v in (self, other)]
+    return _where.function(condition, *values)  # type: ignore[no-any-return]
+
+
+@composite("where(Tensor condition) -> Tensor[]", method=False)
+def _where_true(condition: Tensor) -> Any:
+    return _nonzero_numpy.function(condition)
+
+
+_MISSING: Any = object()
+
+
+@front("where")
+def where(
+    condition: Any, input: Any = _MISSING, other: Any = _MISSING, *, self: Any = _MISSING, out: Any = None
+) -> Any:
+    """Elements of `input` where `condition` holds, of `other` elsewhere; alone, the positions where it holds."""
+    if self is not _MISSING and input is _MISSING:
+        input = self
+    if input is _MISSING and other is _MISSING and isinstance(condition, Tensor):
+        return _where_true.function(condition)
+    if not isinstance(condition, Tensor) or not _is_operand(input) or not _is_operand(other):
+        got = ", ".join(type(v).__name__ for v in (condition, input, other) if v is not _MISSING)
+        raise TypeError(
+            f"where() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+            " * (Tensor condition)\n * (Tensor condition, Tensor input, Tensor other, *, Tensor out = None)\n"
+            " * (Tensor condition, Number self, Tensor other)\n * (Tensor condition, Tensor input, Number other)\n"
+            " * (Tensor condition, Number self, Number other)\n"
+        )
+    if isinstance(input, Tensor):
+        if isinstance(other, Tensor):
+            return _where.function(condition, input, other, out=out)
+        return _where_other.function(condition, input, other)
+    return (_where_self if isinstance(other, Tensor) else _where_numbers).function(condition, input, other)
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, (Tensor, int, float, complex, np.number, np.bool_))
+
+
+def _where_method(self: Tensor, condition: Any, other: Any) -> Tensor:
+    """This tensor's elements where `condition` holds, those of `other` elsewhere."""
+    return where(condition, self, other)  # type: ignore[no-any-return]
+
+
+_where_method.__name__ = _where_method.__qualname__ = "where"
+Tensor.where = _where_method  # type: ignore[attr-defined]
+
+# --- masked_fill ------------------------------------------------------------------------------------------------------
+
+
+def _check_mask(mask: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {FROM_NUMPY[mask.dtype].cpp_name}"
+        )
+
+
+def _fill_value(a: Any, value: Any) -> Any:
+    """The number that fills, as a 0-dim array of the type it goes into."""
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError(
+                f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            )
+        value = value.item() if value.dtype.kind != "V" else float(value)
+    return np.asarray(number_for(value, a.dtype)).astype(a.dtype)
+
+
+def _masked_fill_array(a: Any, mask: Any, value: Any) -> Any:
+    _check_mask(mask)
+    try:
+        return np.where(mask, _fill_value(a, value), a)
+    except ValueError:
+        raise broadcast_error(mask.shape, a.shape) from None
+
+
+def _masked_fill_into(a: Any, mask: Any, value: Any) -> None:
+    _check_mask(mask)
+    if type(a) is MetaArray:
+        return
+    try:
+        np.copyto(a, _fill_value(a, value), where=mask)
+    except ValueError:
+        if not _fit(a.shape, mask.shape):
+            raise broadcast_error(a.shape, mask.shape) from None
+        spread = np.broadcast_shapes(a.shape, mask.shape)
+        raise RuntimeError(
+            f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(spread)}"
+        ) from None
+
+
+_KEEP: dict[str, Any] = {"self": lambda g, mask: masked_fill(g, mask, 0)}
+_KEEP_VALUE: dict[str, Any] = {**_KEEP, "value": lambda g, mask: where(mask, g, 0).sum()}
+
+
+def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tuple[Any, Any]:
+    """The functional and the in-place row of one overload of masked_fill."""
+    tail = f"Tensor mask, {overload} value) -> Tensor"
+    in_place = mutating(f"masked_fill_.{overload}(Tensor(a!) self, {tail}(a!)", node=node, **formulas)(
+        lambda a, mask, value: _masked_fill_into(a, mask, value)
+    )
+
+    def called(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+        _check_mask(mask._a)
+        shape = self._a.shape
+        if not _fit(shape, mask._a.shape):
+            raise broadcast_error(mask._a.shape, shape)
+        spread = np.broadcast_shapes(shape, mask._a.shape)
+        return in_place.function(clone(self if spread == shape else expand(self, size=spread)), mask, value)  # type: ignore[no-any-return]
+
+    functional = op(f"masked_fill.{overload}(Tensor self, {tail}", node=node, out=False, calls=called, **formulas)(
+        lambda a, mask, value: _masked_fill_array(a, mask, value)
+    )
+    return functional, in_place
+
+
+_BY_NUMBER = _masked_fill_rows("Scalar", "MaskedFillBackward0", _KEEP)
+_BY_TENSOR = _masked_fill_rows("Tensor", "MaskedFillBackward1", _KEEP_VALUE)
+
+
+def _fill_rows(value: Any, name: str, mask: Any) -> tuple[Any, Any]:
+    if isinstance(value, Tensor):
+        return _BY_TENSOR
+    if not isinstance(value, (int, float, complex, np.number, np.bool_)):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(mask).__name__}, "
+            f"{type(value).__name__}), but expected one of:\n * (Tensor mask, Tensor value)\n * (Tensor mask, Number "
+            "value)\n"
+        )
+    return _BY_NUMBER
+
+
+@front("masked_fill")
+def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
+    """A copy with `value` where `mask` is true."""
+    return _fill_rows(value, "masked_fill", mask)[0].function(input, mask, value)  # type: ignore[no-any-return]
+
+
+@front("masked_fill_")
+def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
+    """Write `value` where `mask` is true."""
+    return _fill_rows(value, "masked_fill_", mask)[1].function(input, mask, value)  # type: ignore[no-any-return]
+
+
+# --- masked_select, masked_scatter ------------------------------------------------------------------------------------
+
+
+@op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    self=lambda g, self_sizes, mask: _select_gradient(g, self_sizes, mask),
+)
+def _masked_select(a: Any, mask: Any) -> Any:
+    return kernels.masked_select(a, mask)
+
+
+masked_select = _masked_select.function
+
+
+def _select_gradient(g: Tensor, sizes: tuple[int, ...], mask: Tensor) -> Tensor:
+    """What was selected, put back; the engine sums what broadcasting spread."""
+    whole = creation._zeros.function(np.broadcast_shapes(sizes, mask._a.shape), dtype=g.dtype)
+    return masked_scatter_(whole, mask, g)  # type: ignore[no-any-return]
+
+
+_SCATTER: dict[str, Any] = {
+    "self": lambda g, mask: masked_fill(g, mask, 0),
+    "source": lambda g, mask, source_sizes: masked_scatter_backward(g, mask, source_sizes),
+}
+
+
+@mutating(
+    "masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
+    node="MaskedScatterBackward0",
+    **_SCATTER,
+)
+def _masked_scatter_(a: Any, mask: Any, source: Any) -> None:
+    if type(a) is MetaArray:
+        return
+    if mask.shape != a.shape:
+        mask = np.broadcast_to(mask, a.shape)
+    a[...] = kernels.masked_scatter(a, mask, source)
+
+
+masked_scatter_ = _masked_scatter_.function
+
+
+@explicit("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", out=False, **_SCATTER)
+def _masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    shape = np.broadcast_shapes(self._a.shape, mask._a.shape)
+    whole = clone(self if self._a.shape == shape else expand(self, size=shape))
+    return masked_scatter_(whole, mask, source)  # type: ignore[no-any-return]
+
+
+@op(
+    "masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
+    out=False,
+    method=False,
+    grad_output=lambda g, grad_output_sizes, mask: masked_scatter_(
+        creation._zeros.function(grad_output_sizes, dtype=g.dtype), mask, reshape(g, shape=(-1,))
+    ),
+)
+def _masked_scatter_backward(g: Any, mask: Any, sizes: tuple[int, ...]) -> Any:
+    return meta(sizes, g.dtype) if type(g) is MetaArray else kernels.masked_scatter_backward(g, mask, sizes)
+
+
+masked_scatter_backward = _masked_scatter_backward.function
+
+# --- positions --------------------------------------------------------------------------------------------------------
+
+
+@op("nonzero(Tensor self) -> Tensor")
+def _nonzero(a: Any) -> Any:
+    if type(a) is MetaArray:
+        raise NotImplementedError("the number of nonzero elements of a meta tensor is not known")
+    if a.ndim == 0:
+        return np.zeros((int(bool(a)), 0), np.int64)
+    places = a.nonzero()
+    found = np.empty((places[0].size, a.ndim), np.int64)
+    for axis, coordinates in enumerate(places):
+        found[:, axis] = coordinates
+    return found
+
+
+@composite("nonzero_numpy(Tensor self) -> Tensor[]")
+def _nonzero_numpy(self: Tensor) -> Any:
+    if self._a.ndim == 0:
+        return _nonzero_numpy.function(reshape(self, shape=(1,)))
+    return unbind(_nonzero.function(self), 1)
+
+
+@front("nonzero")
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
+    """The positions of what is not zero: as rows, or as one tensor per dimension."""
+    return _nonzero_numpy.function(input) if as_tuple else _nonzero.function(input, out=out)
+
+
+@composite("argwhere(Tensor self) -> Tensor")
+def _argwhere(self: Tensor) -> Tensor:
+    return _nonzero.function(self)  # type: ignore[no-any-return]
+
+
+@op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor")
+def _nonzero_static(a: Any, size: int, fill_value: int) -> Any:
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = np.full((size, a.ndim), fill_value, np.int64)
+    places = np.argwhere(a)[:size]
+    found[: len(places)] = places
+    return found
+
+
+

@@ -1,0 +1,206 @@
+"""Rows about diagonals and triangles of matrices, and one-hot codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _device, _dtype
+from .._errors import wrap_dim
+from .._front import front
+from .._meta import MetaArray, meta
+from .._op import composite, in_place, mutating, op, type_name
+from .._tensor import Tensor
+from ..kernels.checks import not_implemented
+from . import creation
+from .convert import item
+from .getitem import number_for
+from .part import diagonal, diagonal_array, written
+from .view import _view, contiguous, unsqueeze
+from .view_copy import diagonal_copy
+
+# --- diagonals --------------------------------------------------------------------------------------------------------
+
+
+def _embedded_shape(a: Any, offset: int, dim1: int, dim2: int) -> tuple[tuple[int, ...], int, int]:
+    """The shape of matrices whose diagonals are the last dimension of `a`, and the wrapped two dimensions."""
+    n = a.ndim + 1
+    first, second = wrap_dim(dim1, n), wrap_dim(dim2, n)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = a.shape[-1] + abs(offset)
+    rest = iter(a.shape[:-1])
+    return tuple(size if axis in (first, second) else next(rest) for axis in range(n)), first, second
+
+
+def _diag_embed_called(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    shape, first, second = _embedded_shape(self._a, offset, dim1, dim2)
+    return written(self, shape, lambda whole: diagonal(whole, offset, first, second))
+
+
+@op(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    out=False,
+    calls=_diag_embed_called,
+    self=lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2),
+)
+def _diag_embed(a: Any, offset: int, dim1: int, dim2: int) -> Any:
+    shape, first, second = _embedded_shape(a, offset, dim1, dim2)
+    if type(a) is MetaArray:
+        return meta(shape, a.dtype)
+    whole = np.zeros(shape, a.dtype)
+    diagonal_array(whole, offset, first, second)[...] = a
+    return whole
+
+
+diag_embed = _diag_embed.function
+
+
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", out=True)
+def _diag(self: Tensor, diagonal: int) -> Tensor:
+    n = self._a.ndim
+    if n == 1:
+        return diag_embed(self, diagonal)  # type: ignore[no-any-return]
+    if n == 2:
+        return diagonal_copy(self, diagonal)  # type: ignore[no-any-return]
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
+
+
+diag = _diag.function
+
+
+@composite("diagflat(Tensor self, int offset=0) -> Tensor")
+def _diagflat(self: Tensor, offset: int) -> Tensor:
+    return diag(_view.function(contiguous(self), size=(-1,)), offset)  # type: ignore[no-any-return]
+
+
+@op(
+    "trace(Tensor self) -> Tensor",
+    out=False,
+    self=lambda g, self_sizes: trace_backward(g, self_sizes),
+)
+def _trace(a: Any) -> Any:
+    if a.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {a.ndim}")
+    if a.dtype.kind == "b":
+        raise not_implemented("trace", a.dtype)
+    if type(a) is MetaArray:
+        return meta((), np.int64 if a.dtype.kind in "iu" else a.dtype)
+    if a.dtype.kind in "iu":
+        return np.asarray(a.diagonal().sum(dtype=np.int64))
+    wide = np.float32 if a.dtype.itemsize < 4 else a.dtype
+    return np.asarray(a.diagonal().astype(wide).sum()).astype(a.dtype)
+
+
+def _trace_gradient(grad: Tensor, sizes: Any) -> Tensor:
+    """The gradient on every element of the diagonal."""
+    size = min(sizes)
+    return written(grad.expand(size), tuple(sizes), lambda whole: diagonal(whole, 0, 0, 1))  # type: ignore[attr-defined]
+
+
+_trace_backward = composite("trace_backward(Tensor grad, int[] sizes) -> Tensor", method=False)(_trace_gradient)
+trace_backward = _trace_backward.function
+
+
+@mutating(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+    self=lambda g, wrap: fill_diagonal_(g.clone(), 0, wrap),
+)
+def _fill_diagonal_(a: Any, fill_value: Any, wrap: bool) -> None:
+    if a.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if type(a) is MetaArray:
+        return
+    value = number_for(fill_value, a.dtype)
+    n = min(a.shape)
+    a[(np.arange(n),) * a.ndim] = value
+    if wrap and a.ndim == 2:
+        height, width = a.shape
+        for start in range(width + 1, height, width + 1):
+            block = a[start : start + width]
+            block[np.arange(len(block)), np.arange(len(block))] = value
+
+
+fill_diagonal_ = _fill_diagonal_.function
+
+# --- triangles --------------------------------------------------------------------------------------------------------
+
+
+def _triangle(name: str, function: Any) -> Any:
+    """The row of `tril` or `triu`."""
+
+    def kernel(a: Any, diagonal: int) -> Any:
+        if a.ndim < 2:
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+        return function(a, diagonal)
+
+    row = op(
+        f"{name}(Tensor self, int diagonal=0) -> Tensor",
+        self=lambda g, diagonal: row.function(g, diagonal),
+    )(kernel)
+    in_place(row)
+    return row.function
+
+
+tril = _triangle("tril", np.tril)
+triu = _triangle("triu", np.triu)
+
+_WHERE = (
+    "(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor"
+)
+
+
+def _triangle_indices(name: str, function: Any) -> Any:
+    """The row and public function of `tril_indices` or `triu_indices`."""
+
+    def kernel(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+        for label, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{label} must be non-negative, got{size}")
+        d = _dtype.int64 if dtype is None else dtype
+        if d not in (_dtype.int64, _dtype.int32):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(d)}'")
+        found = np.stack(function(row, offset, col)).astype(d.np)
+        return meta(found.shape, found.dtype) if _device.usable(device).type == "meta" else found
+
+    made = op(name + _WHERE, out=False)(kernel)
+
+    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+        return made.function(row, col, offset, dtype=dtype, device=device)  # type: ignore[no-any-return]
+
+    indices.__name__ = indices.__qualname__ = name
+    return front(name)(indices)
+
+
+tril_indices = _triangle_indices("tril_indices", np.tril_indices)
+triu_indices = _triangle_indices("triu_indices", np.triu_indices)
+
+# --- one-hot codes ----------------------------------------------------------------------------------------------------
+
+
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False)
+def _one_hot(self: Tensor, num_classes: int) -> Tensor:
+    if self._a.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    shape = self._a.shape
+    if self._a.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return creation._empty.function((*shape, num_classes), dtype=self.dtype)  # type: ignore[no-any-return]
+    low, high = (item.function(t) for t in self.aminmax())  # type: ignore[attr-defined]
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = high + 1
+    elif high >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    whole = creation._zeros.function((*shape, num_classes), dtype=self.dtype)
+    return whole.scatter_(-1, unsqueeze(self, -1), 1)  # type: ignore[no-any-return]
+
+
+one_hot = _one_hot.function
