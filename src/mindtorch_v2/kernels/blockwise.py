@@ -36,10 +36,11 @@ def elementwise(kernel: Kernel) -> Function:
 def with_single(kernel: Kernel, single: Kernel | None) -> Function:
     """The same, with ``single`` in place of ``kernel`` for results of float32, float16 and bfloat16."""
 
-    @functools.wraps(kernel)
     def function(*arrays: Any, out: Array | None = None) -> Array:
         return run(kernel, *arrays, out=out, single=single)
 
+    function.__name__ = function.__qualname__ = kernel.__name__.lstrip("_")
+    function.__doc__ = kernel.__doc__
     return function
 
 
