@@ -16,12 +16,14 @@ FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
 
 # What a recorder wants beside times; a bit set. Generated code is specialised on it.
 SHAPES, STACKS, MEMORY, MODULES = 1, 2, 4, 8
+# The bits that change what an op does; calls of modules are no business of ops.
+OP_FLAGS = SHAPES | STACKS | MEMORY
 
 # One finished region is a row of plain ints in its lane, appended when it ends:
 # start_ns, end_ns, event id, sequence number (-1: none), inputs id (0: not recorded), stack id (0: not recorded).
 ROW_WIDTH = 6
-# One allocation or free: time_ns, bytes (negative: free), address, total bytes counted since recording began.
-MEMORY_WIDTH = 4
+# One allocation or free: time_ns, bytes (negative: free), a number that stands for the block while it lives.
+MEMORY_WIDTH = 3
 
 # Namespace of all generated code. HOOK: something (recorder, function mode, autocast) wants to see ops.
 # SEQ: number of the next autograd node.
@@ -194,10 +196,10 @@ def set_reason(reason: str, active: bool) -> None:
 
 def install(recorder: Recorder | None) -> None:
     """Put a recorder into the slot (None takes it out). Generated code follows its flags."""
-    SLOT.recorder = recorder
     flags = recorder.flags if recorder is not None else 0
-    if flags != SLOT.flags:
-        SLOT.flags = flags
+    changed = flags != SLOT.flags or recorder is not SLOT.recorder
+    SLOT.recorder, SLOT.flags = recorder, flags
+    if changed:
         for listener in SLOT.listeners:
             listener(flags)
     set_reason("recorder", recorder is not None)

@@ -85,7 +85,7 @@ class Track:
     native_id: int
     name: str
     rows: NDArray[np.int64]  # n × 6, as the tap defines a row
-    memory: NDArray[np.int64]  # m × 4
+    memory: NDArray[np.int64]  # m × 3, as the tap defines it
 
 
 @dataclass

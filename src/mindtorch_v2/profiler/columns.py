@@ -74,6 +74,22 @@ def columns_of(capture: Capture) -> EventColumns:
 
 def _memory_columns(capture: Capture) -> MemoryColumns:
     tracks = capture.tracks if capture.options.memory else []
-    rows = np.concatenate([track.memory for track in tracks]) if tracks else np.empty((0, 4), np.int64)
+    rows = np.concatenate([np.empty((0, 3), np.int64), *(track.memory for track in tracks)])
     track = np.repeat(np.arange(len(tracks), dtype=np.int16), [len(track.memory) for track in tracks])
-    return MemoryColumns(rows[:, 0] - capture.start_ns, rows[:, 1], rows[:, 2], rows[:, 3], track)
+    known = ~_frees_of_older_blocks(rows)
+    rows, track = rows[known], track[known]
+    by_time = np.argsort(rows[:, 0], kind="stable")
+    total = np.empty(len(rows), np.int64)
+    total[by_time] = np.cumsum(rows[by_time, 1])
+    return MemoryColumns(rows[:, 0] - capture.start_ns, rows[:, 1], rows[:, 2], total, track)
+
+
+def _frees_of_older_blocks(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows free a block that was allocated before the window: the first thing that happens at its address."""
+    order = np.lexsort((rows[:, 0], rows[:, 2]))
+    address = rows[order, 2]
+    is_first = np.ones(len(rows), bool)
+    is_first[1:] = address[1:] != address[:-1]
+    older = np.zeros(len(rows), bool)
+    older[order] = is_first & (rows[order, 1] < 0)
+    return older

@@ -12,12 +12,15 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 
 from .. import _tap
 from .config import RecordOptions
+
+_LANES, _NAMESPACE = _tap.LANES, _tap.NAMESPACE
 
 
 class PythonEvent(NamedTuple):
@@ -79,10 +82,14 @@ class StackTable:
         return found
 
 
+def _ignore(row: Iterable[int]) -> None:
+    """Stands in for `memory.extend` on lanes nobody listens to."""
+
+
 class ThreadLane(_tap.Lane):
     """A lane with what the profiler tracks beside rows: module calls and traced Python frames in progress."""
 
-    __slots__ = ("__weakref__", "chain", "frames", "listening", "root")
+    __slots__ = ("__weakref__", "chain", "frames", "listening", "note", "root")
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -91,11 +98,13 @@ class ThreadLane(_tap.Lane):
         self.root: Any = None
         # Python frames in progress, outermost first: start_ns and event id of each (id 0: not shown).
         self.frames: list[int] = []
-        self.listening = False
+        self.listen(False)
 
     def listen(self, wanted: bool) -> None:
         super().listen(wanted)
         self.listening = wanted
+        # Takes the rows of allocations and frees, as `extend` takes those of regions.
+        self.note: Callable[[Iterable[int]], None] = self.memory.extend if wanted else _ignore
 
 
 @dataclass
@@ -146,8 +155,6 @@ class Recorder(_tap.Recorder):
         # Keeps the lanes of finished threads alive until their rows are taken.
         self._held: set[ThreadLane] = set()
         self._numbers = itertools.count(2)
-        self._alive: dict[int, int] = {}
-        self._total = 0
         self._modules: dict[int, tuple[weakref.ref[Any], int, str]] = {}
         self._module_counts: dict[str, int] = {}
 
@@ -193,8 +200,6 @@ class Recorder(_tap.Recorder):
             python |= session.options.python_events
         for session in self.sessions:
             session.crowded |= python != session.options.python_events
-        if flags & _tap.MEMORY and not self.flags & _tap.MEMORY:
-            self._alive, self._total = {}, 0
         self.flags = flags
         for lane in list(self._lanes):
             self._tune_lane(lane)
@@ -219,7 +224,6 @@ class Recorder(_tap.Recorder):
             lane.listen(False)
         self._held = set()
         self.stacks = StackTable()
-        self._alive, self._total = {}, 0
         self._modules, self._module_counts = {}, {}
 
     def _take(self, lane: ThreadLane, session: Session) -> LaneRecord:
@@ -247,7 +251,6 @@ class Recorder(_tap.Recorder):
         lane = ThreadLane(1 if is_main else next(self._numbers))
         with self._lock:
             self._lanes.add(lane)
-            lane.listen(False)
             self._tune_lane(lane)
         return lane
 
@@ -272,20 +275,18 @@ class Recorder(_tap.Recorder):
         return self.stacks.intern(tuple(key))
 
     def allocated(self, nbytes: int, address: int) -> None:
-        self._alive[address] = nbytes
-        self._total += nbytes
-        lane = _tap.current_lane()
-        if lane is not None and lane.listening:  # type: ignore[attr-defined]
-            lane.memory.extend((_tap.clock(), nbytes, address, self._total))
+        try:
+            lane = _LANES.lane
+        except AttributeError:
+            lane = self.own_lane()
+        lane.note((_NAMESPACE["clock"](), nbytes, address))
 
     def freed(self, nbytes: int, address: int) -> None:
-        # Blocks allocated before recording began are not counted, hence not uncounted either.
-        if self._alive.pop(address, None) is None:
-            return
-        self._total -= nbytes
-        lane = _tap.current_lane()
-        if lane is not None and lane.listening:  # type: ignore[attr-defined]
-            lane.memory.extend((_tap.clock(), -nbytes, address, self._total))
+        try:
+            lane = _LANES.lane
+        except AttributeError:
+            lane = self.own_lane()
+        lane.note((_NAMESPACE["clock"](), -nbytes, address))
 
     def module(self, module: Any) -> _tap.region:
         return ModuleRegion(self, module)
