@@ -132,8 +132,7 @@ def _dtype_guard(op: Any) -> str:
     fits = ["a0.dtype is F32", "a0.dtype is F64"]
     if plain_ufunc and op.rule != "float" and "i" in op.takes:
         fits.append("a0.dtype is I64")
-    condition = f"({' or '.join(fits)})"
-    return condition if plain_ufunc else f"{condition} and type(a0) is ndarray"
+    return f"({' or '.join(fits)})"
 
 
 def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
@@ -165,7 +164,7 @@ def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
 
 def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, name: str) -> None:
     """A tensor and a Python number, which becomes a 0-dim array of the tensor's dtype."""
-    lines.add(f"elif {number(other)}{' and type(a0) is ndarray' if 'ndarray' in _dtype_guard(op) else ''}:")
+    lines.add(f"elif {number(other)}:")
     lines.depth += 1
     lines.add("if a0.dtype is F32:", f"    c = F32_NUMBERS[{other}]", "elif a0.dtype is F64:")
     lines.add(f"    c = F64_NUMBERS[{other}]")
@@ -306,7 +305,8 @@ def forward_source(op: Any, recorded: bool, flags: int = 0) -> str:
         lines.add("global SEQ")
     if not recorded:
         _unpack_varargs(lines, op)
-        lines.add(f"if HOOK: return {_aside('R', op)}({given})")
+        straight = f"{op.twin} if {op.twin_takes} else " if op.fixed is not None and op.twin else ""
+        lines.add(f"if HOOK: return {straight}{_aside('R', op)}({given})")
         lines.add(*(f"{name} = {literal(value)}" for name, value in (op.fixed or {}).items()))
     elif op.takes_tensors:
         lines.add("if MODES:", f"    return {_slow(op)}")

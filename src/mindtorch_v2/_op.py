@@ -75,6 +75,7 @@ class Op:
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{parsed.name}_cpu"
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
+        self.twin, self.twin_takes = "", ""  # operators: the call of the recorded twin, and when it may be made
         self.nondiff = nondiff
         self.replay = replay
         self.takes_tensors = any(a.is_tensor or a.is_tensor_list for a in parsed.arguments)
@@ -244,7 +245,8 @@ def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
 
 def _recorder_changed(flags: int) -> None:
     recorder = _tap.SLOT.recorder
-    NAMESPACE["STACK"] = recorder.stack if recorder is not None else None
+    NAMESPACE["ENTER_OP"] = recorder.enter_op if recorder is not None else None
+    NAMESPACE["LEAVE_OP"] = recorder.leave_op if recorder is not None else None
     for op in _materialized:
         _arm(op)
 
@@ -705,6 +707,10 @@ def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
     )
 
 
+def _overlaps_itself(a: Any) -> bool:
+    return any(stride == 0 and n > 1 for n, stride in zip(a.shape, a.strides, strict=True))
+
+
 def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
     self = given[0]
     if op.calls is not None and _tap.SLOT.recorder is not None:
@@ -719,7 +725,7 @@ def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         if type(self._a) is not MetaArray:
             op.kernel(*[unwrap(v) for v in given])
         return
-    if type(self._a) is not MetaArray and any(stride == 0 and n > 1 for n, stride in zip(self._a.shape, self._a.strides, strict=True)):
+    if type(self._a) is not MetaArray and self._a.size and _overlaps_itself(self._a):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -22,6 +22,9 @@ def blocked(body: Callable[..., None]) -> Callable[..., Array]:
     @functools.wraps(body)
     def function(x: Any, *numbers: Any, out: Any = None) -> Any:
         result = np.empty_like(x) if out is None else out
+        if x.ndim == 0:  # NumPy would give its steps as scalars
+            body(x.reshape(1), *numbers, result.reshape(1))
+            return result
         if x.size <= BLOCK or not (x.flags.c_contiguous and result.flags.c_contiguous):
             body(x, *numbers, result)
             return result
@@ -41,6 +44,9 @@ def blocked_pair(body: Callable[..., None]) -> Callable[..., Array]:
         if x.shape != y.shape:
             x, y = np.broadcast_arrays(x, y)
         result = np.empty_like(x, subok=False) if out is None else out
+        if x.ndim == 0:
+            body(x.reshape(1), y.reshape(1), *numbers, result.reshape(1))
+            return result
         plain = x.flags.c_contiguous and y.flags.c_contiguous and result.flags.c_contiguous
         if x.size <= BLOCK or not plain:
             body(x, y, *numbers, result)
