@@ -273,7 +273,7 @@ def _scatter_prod_backward(
 # ---------------------------------------------------------------------------------------------------- index_*
 
 
-def index_select(a: Array, dim: int, index: Array) -> Array:
+def index_select(a: Array, dim: int, index: Array, *, out: Array | None = None) -> Array:
     """The slices of ``a`` along ``dim`` that ``index`` names."""
     axis = wrap_dim(dim, a.ndim)
     if index.ndim > 1:
@@ -287,7 +287,10 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
         _require_in_range(index, a.shape[axis], RuntimeError, text)
     else:
         _require_in_range(index, a.shape[0] if a.ndim else 1, IndexError, "index out of range in self")
-    return a.copy() if a.ndim == 0 else a.take(index.reshape(-1), axis=axis)
+    if a.ndim == 0:
+        return a.copy()
+    # Indices are in range: clipping spares NumPy the buffer it needs where it may have to raise.
+    return a.take(index.reshape(-1), axis=axis) if out is None else a.take(index.reshape(-1), axis, out, "clip")
 
 
 def index_add(
@@ -301,15 +304,11 @@ def index_add(
         added = added * added.dtype.type(alpha)
     if a.ndim == 0:
         return _stored(wide(a) + added.reshape(()) if index.size else a.copy(), a, out)
-    width = math.prod(a.shape[:axis] + a.shape[axis + 1 :])
-    moved = np.moveaxis(a, axis, 0)
-    if out is None or axis or not out.flags.c_contiguous:
-        result = np.array(wide(moved), order="C").reshape(a.shape[axis], width)
-    else:
-        result = wide(out.reshape(a.shape[axis], width))
-    add_rows(result, index.reshape(-1), np.moveaxis(added, axis, 0).reshape(index.size, width))
-    summed = np.moveaxis(narrow(result, a.dtype).reshape(moved.shape), 0, axis)
-    return _stored(np.ascontiguousarray(summed), a, out)
+    outer, n, inner = math.prod(a.shape[:axis]), a.shape[axis], math.prod(a.shape[axis + 1 :])
+    result = wide(_target(a, out)).reshape(outer * n, inner)
+    rows = (np.arange(outer)[:, None] * n + index).reshape(-1)
+    add_rows(result, rows, added.reshape(outer * index.size, inner))
+    return _stored(result, a, out)
 
 
 def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:

@@ -14,7 +14,7 @@ from .. import _device, _dtype
 from .._dtype import dtype as DType
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, mutating, op
+from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, bump, make, settle_class
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
@@ -300,6 +300,27 @@ def _fill_tensor_(a: Any, value: Any) -> None:
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Set every element to `value`."""
     return (_fill_tensor_ if isinstance(value, Tensor) else _fill_).function(input, value)
+
+
+@explicit("fill.Scalar(Tensor self, Scalar value) -> Tensor", self=lambda g: zeros_like(g))
+def _fill(self: Tensor, value: Any) -> Tensor:
+    return fill_(empty_like(self), value)
+
+
+@explicit(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    node="FillBackward1",
+    self=lambda g: zeros_like(g),
+    value=lambda g: g.sum(),
+)
+def _fill_tensor(self: Tensor, value: Tensor) -> Tensor:
+    return fill_(empty_like(self), value)
+
+
+@front("fill")
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor of the same size with every element `value`."""
+    return (_fill_tensor if isinstance(value, Tensor) else _fill).function(input, value)  # type: ignore[no-any-return]
 
 
 @mutating(

@@ -218,6 +218,8 @@ def _view_as_complex(a: Any) -> Any:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if type(a) is MetaArray:
         return meta(a.shape[:-1], kinds[a.dtype].np)
+    if a.size == 0:
+        return np.empty(a.shape[:-1], kinds[a.dtype].np)
     if a.strides[-1] != a.dtype.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % (2 * a.dtype.itemsize) for s in a.strides[:-1]):

@@ -598,6 +598,8 @@ def sum_to_size(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     from_, to = g._a.shape, tuple(shape)
     if from_ == to:
         return g
+    if not to:
+        return g.sum()  # type: ignore[attr-defined,no-any-return]
     lead = len(from_) - len(to)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(to) if n == 1 and from_[i + lead] != 1)
     summed = g.sum(dims, keepdim=True) if dims else g  # type: ignore[attr-defined]
@@ -610,7 +612,7 @@ def _sum_to_size(self: Tensor, size: Any) -> Tensor:
     lead = len(have) - len(shape)
     if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
         raise RuntimeError(f"size {{{shape_text(shape)}}} is not expandable to size {{{shape_text(have)}}}.")
-    return sum_to_size(self, shape)
+    return sum_to_size(self, shape) if shape else self.sum()  # type: ignore[attr-defined,no-any-return]
 
 
 # --- copies, and the same memory once more ----------------------------------------------------------------------------
