@@ -140,9 +140,8 @@ def _parameters(formula: Callable[..., Any]) -> list[str]:
 
 
 def _node_name(name: str) -> str:
-    """`_log_softmax` -> `LogSoftmaxBackward0`."""
-    words = name.strip("_").split("_")
-    return "".join(w[:1].upper() + w[1:] for w in words) + "Backward0"
+    """`_log_softmax` -> `LogSoftmaxBackward0`, `max_pool2d` -> `MaxPool2DBackward0`."""
+    return name.title().replace("_", "") + "Backward0"
 
 
 # --- stubs: functions that compile themselves when first called -------------------------------------------------------
