@@ -1,3 +1,4 @@
 """torch.utils."""
 
 from . import checkpoint as checkpoint
+from . import data as data
