@@ -163,6 +163,13 @@ class Recorder:
         """The interned id of the calling thread's Python stack."""
         raise NotImplementedError
 
+    def enter_op(self) -> int:
+        """As `stack`, for an op that begins; nothing in it is traced until `leave_op`."""
+        raise NotImplementedError
+
+    def leave_op(self) -> None:
+        raise NotImplementedError
+
     def allocated(self, nbytes: int, address: int) -> None:
         raise NotImplementedError
 

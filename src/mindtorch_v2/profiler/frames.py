@@ -173,7 +173,9 @@ class Tracer:
             frame = frame.f_back
         # The last entry is this function's own frame, whose return the callback will see.
         lane.frames = [*frames, now, SKIPPED]
-        sys.setprofile(self._starter(self._callback(lane)))
+        lane.muted = 0
+        lane.tracer = self._callback(lane)
+        sys.setprofile(self._starter(lane.tracer))
 
     def _starter(self, callback: Callback) -> Callback:
         """Puts the callback in place at the first event, which on some Pythons is the end of `sys.setprofile` itself."""
@@ -190,13 +192,13 @@ class Tracer:
         lane = RECORDER.own_lane()
         if getattr(sys.getprofile(), "lane", None) is lane:
             sys.setprofile(self._previous.pop(lane.ident, None))
-            lane.frames = []
+            lane.frames, lane.tracer = [], None
 
     def _first_event(self, frame: FrameType, event: str, arg: Any) -> None:
         """What new threads start with: replaces itself with the callback of the thread's lane."""
         lane = RECORDER.own_lane()
-        lane.frames = []
-        callback = self._callback(lane)
+        lane.frames, lane.muted = [], 0
+        callback = lane.tracer = self._callback(lane)
         sys.setprofile(callback)
         if event == "call":
             callback(frame, event, arg)
@@ -224,19 +226,18 @@ class Tracer:
         """The profile function of one thread. Frames in progress are on `lane.frames`; ended ones become rows."""
         codes, code_id, builtin_id = self._codes, self._code_id, self._builtin_id
         clock = _tap.NAMESPACE["clock"]
-        muted = 0
 
         def callback(frame: FrameType, event: str, arg: Any) -> None:
-            nonlocal muted
+            muted = lane.muted
             if event == "call":
                 if muted:
-                    muted += 1
+                    lane.muted = muted + 1
                     return
                 kind = codes.get(frame.f_code)
                 if kind is None:
                     kind = code_id(frame.f_code)
                 if kind == MUTED:
-                    muted = 1
+                    lane.muted = 1
                 else:
                     lane.frames += (clock(), kind)
             elif event == "c_call":
@@ -245,7 +246,7 @@ class Tracer:
                     hidden = not frames or frames[-1] == SKIPPED
                     lane.frames += (clock(), SKIPPED if hidden else builtin_id(arg))
             elif event == "return" and muted:
-                muted -= 1
+                lane.muted = muted - 1
             elif not muted:
                 frames = lane.frames
                 if frames:
@@ -255,7 +256,7 @@ class Tracer:
                         lane.extend((start, clock(), kind, -1, 0, 0))
                 if not self.running:
                     sys.setprofile(None)
-                    lane.frames = []
+                    lane.frames, lane.tracer = [], None
 
         callback.lane = lane  # type: ignore[attr-defined]
         return callback

@@ -58,20 +58,38 @@ class ModuleFrame(NamedTuple):
 
 
 class StackTable:
-    """Interned Python stacks. A key is the chain of module calls, then (code, lasti) of each frame, innermost first."""
+    """Interned Python stacks: the chain of module calls, then code and last instruction of each frame, innermost first.
+
+    Lookup goes by the codes' addresses, as hashing a code object takes long; `keys` keeps the codes themselves.
+    """
 
     def __init__(self) -> None:
-        self.ids: dict[tuple[Any, ...], int] = {}
+        self.ids: dict[tuple[int, ...], int] = {}
         self.keys: list[tuple[Any, ...]] = [()]
         self.chain_ids: dict[ModuleFrame, int] = {}
         self.chains: list[ModuleFrame] = [ModuleFrame(0, "", 0)]
 
-    def intern(self, key: tuple[Any, ...]) -> int:
-        found = self.ids.get(key)
-        if found is None:
-            # Two threads may add the same key; both ids then stand for the same stack.
-            self.keys.append(key)
-            found = self.ids[key] = len(self.keys) - 1
+    def intern(self, chain: int, frame: FrameType) -> int:
+        """The id of the stack that ends with `frame`."""
+        key = [chain]
+        outer: FrameType | None = frame
+        while outer is not None:
+            key += (id(outer.f_code), outer.f_lasti)
+            outer = outer.f_back
+        lookup = tuple(key)
+        found = self.ids.get(lookup)
+        return found if found is not None else self._add(lookup, frame)
+
+    def _add(self, lookup: tuple[int, ...], frame: FrameType) -> int:
+        key: list[Any] = list(lookup)
+        outer: FrameType | None = frame
+        for place in range(1, len(lookup), 2):
+            assert outer is not None
+            key[place] = outer.f_code
+            outer = outer.f_back
+        # Two threads may add the same stack; both ids then stand for it.
+        self.keys.append(tuple(key))
+        found = self.ids[lookup] = len(self.keys) - 1
         return found
 
     def chain(self, frame: ModuleFrame) -> int:
@@ -89,7 +107,7 @@ def _ignore(row: Iterable[int]) -> None:
 class ThreadLane(_tap.Lane):
     """A lane with what the profiler tracks beside rows: module calls and traced Python frames in progress."""
 
-    __slots__ = ("__weakref__", "chain", "frames", "listening", "note", "root")
+    __slots__ = ("__weakref__", "chain", "frames", "listening", "muted", "note", "ops", "root", "tracer")
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -98,6 +116,11 @@ class ThreadLane(_tap.Lane):
         self.root: Any = None
         # Python frames in progress, outermost first: start_ns and event id of each (id 0: not shown).
         self.frames: list[int] = []
+        # The profile function that traces this thread, how many frames of it run unseen inside a muted one,
+        # and how many ops are in progress, during which it is off.
+        self.tracer: Any = None
+        self.muted = 0
+        self.ops = 0
         self.listen(False)
 
     def listen(self, wanted: bool) -> None:
@@ -265,14 +288,24 @@ class Recorder(_tap.Recorder):
 
     def stack(self) -> int:
         lane: ThreadLane = _tap.LANES.lane
-        if not lane.listening:
-            return 0
-        key: list[Any] = [lane.chain]
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            key += (frame.f_code, frame.f_lasti)
-            frame = frame.f_back
-        return self.stacks.intern(tuple(key))
+        return self.stacks.intern(lane.chain, sys._getframe(1)) if lane.listening else 0
+
+    def enter_op(self) -> int:
+        lane: ThreadLane = _LANES.lane
+        lane.ops += 1
+        if lane.ops == 1 and lane.tracer is not None:
+            # The return of this very function is not seen any more.
+            lane.muted -= 1
+            sys.setprofile(None)
+        return self.stacks.intern(lane.chain, sys._getframe(1)) if lane.listening else 0
+
+    def leave_op(self) -> None:
+        lane: ThreadLane = _LANES.lane
+        lane.ops -= 1
+        if lane.ops == 0 and lane.tracer is not None:
+            # The call of this function was not seen, its return is.
+            lane.muted += 1
+            sys.setprofile(lane.tracer)
 
     def allocated(self, nbytes: int, address: int) -> None:
         try:
