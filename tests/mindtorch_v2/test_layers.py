@@ -21,9 +21,9 @@ LAYERS = {
     "L0": "_tap _errors _dtype _device _size _meta _storage kernels.*",
     "L1": "_tensor _tensor_str _random.* _mt19937",
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
-        autograd.backward autograd.methods autograd.overrides""",
-    "L3": "_schema _codegen _forward _op ops.* devices.*",
-    "L4": "_bind _operators nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
+        autograd.entry autograd.methods autograd.overrides""",
+    "L3": "_schema _codegen _forward _op _front ops.*",
+    "L4": "_bind _operators _methods random signal.* nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
     "L5": "nn.* optim.* utils.* amp.* serialization.* testing.* distributed.*",
     "P": "profiler.* cli",
     "F": ". autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy profiler profiler.itt",

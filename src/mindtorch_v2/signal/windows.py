@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._device import usable
-from ..._dtype import get_default_dtype
-from ..._tensor import Tensor, make
-from ...ops.convert import to
+from .._device import usable
+from .._dtype import get_default_dtype
+from .._tensor import Tensor, make
+from ..ops.convert import to
 
 
 def _window(name: str, shape: Callable[..., Any]) -> Any:
