@@ -57,9 +57,11 @@ def _cat(arrays: Any, dim: int) -> Any:
         wrap_dim(dim, 1)
         return arrays[0].astype(dtype)
     try:
-        return np.concatenate(kept, dim)
+        joined = np.concatenate(kept, dim)
     except (TypeError, ValueError):
         raise cat_error(arrays, kept, dim) from None
+    # NumPy keeps the order in memory that its inputs have.
+    return joined if joined.flags.c_contiguous or type(joined) is MetaArray else np.ascontiguousarray(joined)
 
 
 cat = _cat.function

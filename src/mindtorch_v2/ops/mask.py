@@ -70,6 +70,8 @@ def _fit(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def _lifted(value: Any, other: Any) -> Tensor:
     """A number as a 0-dim tensor of the type it takes part with."""
     d = combine((operand_rank(value), operand_rank(other)))
+    if d.category == 1 and not d.is_signed:
+        value = np.asarray(value).astype(d.np).item()
     return creation._scalar_tensor.function(value, dtype=d)  # type: ignore[no-any-return]
 
 
@@ -126,7 +128,7 @@ def _is_operand(value: Any) -> bool:
     return isinstance(value, (Tensor, int, float, complex, np.number, np.bool_))
 
 
-def _where_method(self: Tensor, condition: Any, other: Any) -> Tensor:
+def _where_method(self: Tensor, condition: Any, other: Any = _MISSING) -> Tensor:
     """This tensor's elements where `condition` holds, those of `other` elsewhere."""
     return where(condition, self, other)  # type: ignore[no-any-return]
 
@@ -266,7 +268,10 @@ def _masked_scatter_(a: Any, mask: Any, source: Any) -> None:
     if type(a) is MetaArray:
         return
     if mask.shape != a.shape:
-        mask = np.broadcast_to(mask, a.shape)
+        try:
+            mask = np.broadcast_to(mask, a.shape)
+        except ValueError:
+            raise broadcast_error(a.shape, mask.shape) from None
     a[...] = kernels.masked_scatter(a, mask, source)
 
 
@@ -303,11 +308,7 @@ def _nonzero(a: Any) -> Any:
         raise NotImplementedError("the number of nonzero elements of a meta tensor is not known")
     if a.ndim == 0:
         return np.zeros((int(bool(a)), 0), np.int64)
-    places = a.nonzero()
-    found = np.empty((places[0].size, a.ndim), np.int64)
-    for axis, coordinates in enumerate(places):
-        found[:, axis] = coordinates
-    return found
+    return np.array(a.nonzero(), np.int64).T
 
 
 @composite("nonzero_numpy(Tensor self) -> Tensor[]")

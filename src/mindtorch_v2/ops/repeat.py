@@ -214,14 +214,12 @@ def _rot90_called(self: Tensor, k: int, dims: Any) -> Tensor:
 )
 def _rot90(a: Any, k: int, dims: Any) -> Any:
     first, second = _rotation(a.ndim, dims)
-    return meta(_turned(a.shape, k, first, second), a.dtype) if type(a) is MetaArray else np.rot90(a, k, (first, second)).copy()
-
-
-def _turned(shape: tuple[int, ...], k: int, first: int, second: int) -> tuple[int, ...]:
-    sizes = list(shape)
-    if k % 2:
-        sizes[first], sizes[second] = sizes[second], sizes[first]
-    return tuple(sizes)
+    k %= 4
+    if k == 0:
+        return a.copy()
+    if k == 2:
+        return np.flip(a, (first, second)).copy()
+    return np.flip(a, second if k == 1 else first).copy().swapaxes(first, second)
 
 
 rot90 = _rot90.function

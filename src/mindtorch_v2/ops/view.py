@@ -82,7 +82,10 @@ def view_array(a: Any, shape: tuple[int, ...]) -> Any:
 def _view(a: Any, size: Any) -> Any:
     try:
         if a.flags.c_contiguous:
-            return a.reshape(size)
+            result = a.reshape(size)
+            # NumPy takes any negative number for -1.
+            if result.shape == size or -1 in size:
+                return result
     except (TypeError, ValueError):
         pass
     result = view_array(a, infer_size(sizes_of("view", size), a.size))
@@ -360,10 +363,11 @@ def _moved(self: Tensor, source: Any, destination: Any) -> Tensor:
             f"movedim: Invalid source or destination dims: source ({shape_text(from_)} dims) should contain the same "
             f"number of dims as destination ({shape_text(to)} dims)"
         )
-    order = dict(zip([wrap_dim(d, n) for d in to], [wrap_dim(d, n) for d in from_], strict=True))
-    for name, dims, distinct in (("source", from_, order.values()), ("destination", to, order)):
+    wrapped = [[wrap_dim(d, n) for d in dims] for dims in (from_, to)]
+    for name, dims, distinct in (("source", from_, wrapped[0]), ("destination", to, wrapped[1])):
         if len(set(distinct)) != len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({shape_text(dims)})")
+    order = dict(zip(wrapped[1], wrapped[0], strict=True))
     if n == 0:
         return alias_of(self)
     rest = iter(d for d in range(n) if d not in order.values())
@@ -407,12 +411,13 @@ def _swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", self=lambda g, dim: squeeze_dim(g, dim))
 def _unsqueeze(a: Any, dim: int) -> Any:
-    if dim == -1:
-        return a[..., None]
-    n = a.ndim + 1
-    if not -n <= dim < n:
-        raise dim_error(dim, n)
-    return a[(slice(None),) * (dim % n) + (None,)]
+    shape = a.shape
+    if dim < 0:
+        dim += len(shape) + 1
+    if not 0 <= dim <= len(shape):
+        raise dim_error(dim if dim >= 0 else dim - len(shape) - 1, len(shape) + 1)
+    # Reshaping gives the new dimension the stride torch gives it; None would make it 0.
+    return a.reshape((*shape[:dim], 1, *shape[dim:]))
 
 
 unsqueeze = _unsqueeze.function
@@ -672,10 +677,12 @@ def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
 @front("contiguous")
 def contiguous(input: Tensor, memory_format: Any = _device.contiguous_format) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
-    if memory_format is _device.preserve_format:
-        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if memory_format in _CHANNELS_LAST:
         channels_last_array(input._a, memory_format)
+    elif _dense(input._a):
+        return input
+    if memory_format is _device.preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if is_contiguous(input, memory_format):
         return input
     return _contiguous.function(input, memory_format=memory_format)  # type: ignore[no-any-return]
