@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from profiler_clock import Clock, clock, op  # noqa: F401
 
 from mindtorch_v2.autograd.profiler_util import FunctionEventAvg
 from mindtorch_v2.profiler import ProfilerActivity, profile, record_function
+from profiler_clock import Clock, clock, op  # noqa: F401
 
 METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
@@ -155,7 +155,7 @@ def test_key_averages_supported_export_stacks_metrics_matches_torch_shape(clock:
 def test_key_averages_export_stacks_rejects_unsupported_metric(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
     prof = small_profile(clock, with_stack=True)
     for events in (prof, prof.events(), prof.key_averages(group_by_stack_n=3)):
-        with pytest.raises(ValueError, match="metric should be one of: .*self_cpu_time_total"):
+        with pytest.raises(ValueError, match=r"metric should be one of: .*self_cpu_time_total"):
             events.export_stacks(str(tmp_path / "stacks"), "cpu_time")
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiler_clock import Clock, clock, op  # noqa: F401
 
 import mindtorch_v2.autograd.profiler as autograd_profiler
 from mindtorch_v2.autograd import profiler_legacy
@@ -25,6 +24,7 @@ from mindtorch_v2.profiler import (
     record_function,
     supported_activities,
 )
+from profiler_clock import Clock, clock, op  # noqa: F401
 
 CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
 

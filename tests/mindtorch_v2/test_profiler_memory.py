@@ -1,9 +1,9 @@
 """Bytes: to which events they belong, and the ones that belong to none."""
 
 import pytest
-from profiler_clock import Clock, allocate, clock, free, op  # noqa: F401
 
 from mindtorch_v2.profiler import profile, record_function
+from profiler_clock import Clock, allocate, clock, free, op  # noqa: F401
 
 
 def test_bytes_belong_to_the_events_that_ran(clock: Clock) -> None:  # noqa: F811

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiler_clock import op
 
 from mindtorch_v2.autograd import profiler as autograd_profiler
 from mindtorch_v2.profiler import (
@@ -19,6 +18,7 @@ from mindtorch_v2.profiler import (
     schedule,
     tensorboard_trace_handler,
 )
+from profiler_clock import op
 
 LETTERS = {
     "N": ProfilerAction.NONE,
@@ -41,14 +41,14 @@ def fixed(letters: str) -> Callable[[int], ProfilerAction]:
 @pytest.mark.parametrize(
     ("arguments", "letters"),
     [
-        (dict(wait=1, warmup=1, active=2), "NWRSNWRSNWRS"),
-        (dict(wait=1, warmup=1, active=2, repeat=1), "NWRSNNNN"),
-        (dict(wait=1, warmup=1, active=2, repeat=2, skip_first=2), "NNNWRSNWRSNNN"),
-        (dict(wait=2, warmup=1, active=1, repeat=2, skip_first=1, skip_first_wait=1), "NWSNNWSNNN"),
-        (dict(wait=2, warmup=1, active=1, skip_first_wait=-1), "WSNNWSNN"),
-        (dict(wait=0, warmup=1, active=1), "WSWSWS"),
-        (dict(wait=0, warmup=0, active=1), "SSSS"),
-        (dict(wait=0, warmup=0, active=3), "RRSRRS"),
+        ({"wait": 1, "warmup": 1, "active": 2}, "NWRSNWRSNWRS"),
+        ({"wait": 1, "warmup": 1, "active": 2, "repeat": 1}, "NWRSNNNN"),
+        ({"wait": 1, "warmup": 1, "active": 2, "repeat": 2, "skip_first": 2}, "NNNWRSNWRSNNN"),
+        ({"wait": 2, "warmup": 1, "active": 1, "repeat": 2, "skip_first": 1, "skip_first_wait": 1}, "NWSNNWSNNN"),
+        ({"wait": 2, "warmup": 1, "active": 1, "skip_first_wait": -1}, "WSNNWSNN"),
+        ({"wait": 0, "warmup": 1, "active": 1}, "WSWSWS"),
+        ({"wait": 0, "warmup": 0, "active": 1}, "SSSS"),
+        ({"wait": 0, "warmup": 0, "active": 3}, "RRSRRS"),
     ],
 )
 def test_schedule_gives_the_actions_of_torch(arguments: dict[str, int], letters: str) -> None:
@@ -56,9 +56,7 @@ def test_schedule_gives_the_actions_of_torch(arguments: dict[str, int], letters:
     assert [action(step) for step in range(len(letters))] == [LETTERS[letter] for letter in letters]
 
 
-@pytest.mark.parametrize(
-    "wrong", [dict(wait=-1), dict(warmup=-1), dict(active=0), dict(repeat=-1), dict(skip_first=-1)]
-)
+@pytest.mark.parametrize("wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}])
 def test_schedule_refuses_negative_numbers(wrong: dict[str, int]) -> None:
     with pytest.raises(AssertionError, match=r"wait=.*warmup=.*active=.*repeat=.*skip_first="):
         schedule(**{"wait": 1, "warmup": 1, "active": 1, **wrong})

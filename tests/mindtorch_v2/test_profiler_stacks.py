@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from profiler_clock import Clock, clock, op  # noqa: F401
 
 from mindtorch_v2 import _tap
 from mindtorch_v2.autograd.profiler import emit_itt
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, tree
+from profiler_clock import Clock, clock, op  # noqa: F401
 
 
 def leaf() -> None:

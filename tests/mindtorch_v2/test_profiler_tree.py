@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiler_clock import Clock, clock, op  # noqa: F401
 
 from mindtorch_v2.autograd.profiler_util import EventList, FunctionEvent
 from mindtorch_v2.profiler import profile, record_function, tree
+from profiler_clock import Clock, clock, op  # noqa: F401
 
 Span = tuple[int, int]
 

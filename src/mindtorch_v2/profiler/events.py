@@ -10,7 +10,7 @@ import json
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 from .capture import PYTHON_FUNCTION, USER_ANNOTATION
 from .config import DeviceType
@@ -154,23 +154,26 @@ _ARGUMENT_NAMES = {
         "global_rank_start", "global_rank_stride", "group_size", "rank", "seq",
     )},
 }  # fmt: skip
-_READERS: dict[str, Callable[[str], Any]] = {
-    "int": int,
-    "float": float,
-    "str": _unquoted,
-    "bool": lambda text: text in ("1", "true"),
-    "list[int]": json.loads,
-    "dict[str, Any]": json.loads,
+_TEXT_READERS: dict[Any, Callable[[str], Any]] = {
+    int: int,
+    float: float,
+    str: _unquoted,
+    bool: lambda text: text in ("1", "true"),
+    list[int]: json.loads,
+    dict[str, Any]: json.loads,
+}
+_METADATA_READERS = {
+    field: (_ARGUMENT_NAMES.get(field, field.replace("_", " ")), _TEXT_READERS[get_args(hint)[0]])
+    for field, hint in get_type_hints(EventMetadata).items()
 }
 
 
 def _event_metadata(arguments: dict[str, str]) -> EventMetadata | None:
     """Trace arguments as text, sorted into fields; None if none of them belongs to a field."""
     fields: dict[str, Any] = {}
-    for field, annotation in EventMetadata.__annotations__.items():
-        text = arguments.get(_ARGUMENT_NAMES.get(field, field.replace("_", " ")))
-        kind = annotation.removesuffix(" | None")
-        fields[field] = None if text is None else _READERS[kind](text)
+    for field, (name, read) in _METADATA_READERS.items():
+        text = arguments.get(name)
+        fields[field] = None if text is None else read(text)
     return EventMetadata(**fields) if any(value is not None for value in fields.values()) else None
 
 

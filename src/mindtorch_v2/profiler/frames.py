@@ -178,7 +178,7 @@ class Tracer:
         sys.setprofile(self._starter(lane.tracer))
 
     def _starter(self, callback: Callback) -> Callback:
-        """Puts the callback in place at the first event, which on some Pythons is the end of `sys.setprofile` itself."""
+        """Puts the callback in place at the first event, which may be the end of `sys.setprofile` itself."""
 
         def starter(frame: FrameType, event: str, arg: Any) -> None:
             sys.setprofile(callback)

@@ -1,0 +1,204 @@
+"""Event objects: attributes, defaults, deprecated names, and views that cost little."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from mindtorch_v2.autograd.profiler_util import (
+    EventList,
+    EventMetadata,
+    FunctionEvent,
+    FunctionEventAvg,
+    Interval,
+    Kernel,
+    MemRecordsAcc,
+    StringTable,
+    _format_memory,
+    _format_time,
+    _format_time_share,
+)
+from mindtorch_v2.profiler import DeviceType, profile
+from profiler_clock import Clock, clock, op  # noqa: F401
+
+
+def one_event(clock: Clock, **options: Any) -> FunctionEvent:  # noqa: F811
+    with profile(**options) as prof:
+        clock.advance(3)
+        with op("aten::add", [(2, 3), (3,)]):
+            clock.advance(1.234)
+    return prof.events()[0]
+
+
+def test_values_of_a_plain_op(clock: Clock) -> None:  # noqa: F811
+    event = one_event(clock)
+    assert (event.name, event.key, event.trace_name, event.overload_name) == ("aten::add", "aten::add", "aten::add", "")
+    assert (event.node_id, event.count, event.scope, event.thread, event.fwd_thread) == (-1, 1, 0, 1, 0)
+    assert (event.use_device, event.device_type, event.flops, event.kernels) == (None, DeviceType.CPU, 0, [])
+    assert (event.is_async, event.is_remote, event.is_legacy, event.is_python_function) == (False,) * 4
+    assert (event.activity_type, event.external_id, event.sequence_nr) == ("cpu_op", event.id, -1)
+    assert (event.stack, event.input_shapes, event.concrete_inputs, event.input_dtypes) == ([], [], [], [])
+    assert (event.structured_input_shapes, event.structured_input_strides, event.kwinputs) == ([], [], {})
+    assert (event.python_id, event.python_parent_id, event.python_module_id) == (-1, -1, -1)
+    assert (event.flow_id, event.flow_type, event.flow_start, event.linked_correlation_id) == (0, 0, False, 0)
+    assert (event.self_cpu_percent, event.total_cpu_percent, event.total_device_percent) == (-1, -1, -1)
+    assert (event.time_range.start, event.time_range.end, event.cpu_time_total) == (3.0, 4.234, 1.234)
+    assert (event.device_time_total, event.self_device_time_total, event.device_memory_usage) == (0, 0, 0)
+    assert event.event_metadata is None
+
+
+def test_shapes_come_with_the_option(clock: Clock) -> None:  # noqa: F811
+    event = one_event(clock, record_shapes=True)
+    assert event.input_shapes == event.structured_input_shapes == [[2, 3], [3]]
+    assert event.input_dtypes == ["float", "float"]
+
+
+def test_tensor_lists_have_structure_only(clock: Clock) -> None:  # noqa: F811
+    with profile(record_shapes=True) as prof, op("aten::cat", [((2, 3), (2, 3)), ()]):  # type: ignore[list-item]
+        clock.advance(1)
+    assert prof.events()[0].input_shapes == [[], []]
+    assert prof.events()[0].structured_input_shapes == [[[2, 3], [2, 3]], []]
+
+
+def test_ids_are_unique_over_sessions(clock: Clock) -> None:  # noqa: F811
+    first, second = one_event(clock), one_event(clock)
+    assert first.id < second.id
+
+
+def test_repr_reads_as_torchs(clock: Clock) -> None:  # noqa: F811
+    event = one_event(clock, record_shapes=True)
+    assert repr(event) == (
+        f"<FunctionEvent id={event.id} name=aten::add overload_name= device_type=DeviceType.CPU node_id=-1 "
+        "cpu_time=1.234us start_us=3.0 end_us=4.234 cpu_children=[] None_time=0.000us name=aten::add thread=1 "
+        "input_shapes=[[2, 3], [3]] cpu_memory_usage=0 None_memory_usage=0 is_async=False is_remote=False seq_nr=-1 "
+        "is_legacy=False>"
+    )
+    average = FunctionEventAvg().add(event)
+    assert repr(average) == (
+        "<FunctionEventAvg key=aten::add self_cpu_time=1.234us cpu_time=1.234us  self_cuda_time=0.000us "
+        "cuda_time=0.000us input_shapes=[[2, 3], [3]] cpu_memory_usage=0 cuda_memory_usage=0>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cuda_time", "device_time"),
+        ("cuda_time_total", "device_time_total"),
+        ("self_cuda_time_total", "self_device_time_total"),
+        ("self_cuda_memory_usage", "self_device_memory_usage"),
+    ],
+)
+def test_old_names_warn(clock: Clock, old: str, new: str) -> None:  # noqa: F811
+    event = one_event(clock)
+    with pytest.warns(FutureWarning, match=f"`{old}` is deprecated.*`{new}`"):
+        assert getattr(event, old) == getattr(event, new)
+
+
+def test_unknown_attributes_are_unknown(clock: Clock) -> None:  # noqa: F811
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = one_event(clock).no_such_thing  # type: ignore[attr-defined]
+    assert {"name", "flops", "stack", "cpu_time_total"} <= set(dir(one_event(clock)))
+
+
+def test_views_and_hand_made_events_pickle(clock: Clock) -> None:  # noqa: F811
+    with profile(record_shapes=True) as prof, op("outer"), op("inner", [(2,)]):
+        clock.advance(2)
+    outer, inner = pickle.loads(pickle.dumps(list(prof.events())))
+    assert outer.cpu_children == [inner]
+    assert inner.cpu_parent is outer
+    assert (inner.name, inner.input_shapes, inner.self_cpu_time_total) == ("inner", [[2]], 2.0)
+    made = pickle.loads(pickle.dumps(FunctionEvent(1, "made", 1, 0, 5)))
+    assert (made.name, made.cpu_time_total) == ("made", 5)
+
+
+def test_hand_made_events_have_torchs_defaults() -> None:
+    event = FunctionEvent(3, "made", 7, 1, 4)
+    assert (event.id, event.thread, event.device_resource_id, event.device_index) == (3, 7, 7, 0)
+    assert (event.flops, event.trace_name, event.stack, event.input_shapes) == (None, None, None, None)
+    assert (event.flow_id, event.activity_type, event.external_id, event.fwd_thread) == (None, None, 0, None)
+    assert event.cpu_time_total == event.self_cpu_time_total == 3
+
+
+def test_only_cpu_events_have_children_and_kernels() -> None:
+    cpu, cuda = FunctionEvent(1, "cpu", 1, 0, 5), FunctionEvent(2, "gpu", 1, 0, 5, device_type=DeviceType.CUDA)
+    for use in (
+        lambda: cuda.append_kernel("k", 0, 1),
+        lambda: cuda.append_cpu_child(cpu),
+        lambda: cpu.append_cpu_child(cuda),
+        lambda: cpu.set_cpu_parent(cuda),
+        lambda: cpu.append_cpu_child("child"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(AssertionError):
+            use()
+
+
+def test_device_times_come_from_kernels() -> None:
+    outer = FunctionEvent(1, "outer", 1, 0, 10, use_device="cuda")
+    inner = FunctionEvent(2, "inner", 1, 2, 5, use_device="cuda")
+    outer.append_cpu_child(inner)
+    outer.append_kernel("k", 0, 7)
+    inner.append_kernel("k", 0, 3)
+    assert (outer.device_time_total, outer.self_device_time_total) == (10, 7)
+    kernel = FunctionEvent(3, "k", 1, 0, 4, use_device="cuda", device_type=DeviceType.CUDA)
+    assert (kernel.device_time_total, kernel.cpu_time_total, kernel.self_cpu_time_total) == (4, 0, 0)
+    odd = FunctionEvent(4, "k", 1, 0, 4, use_device="cuda", device_type=DeviceType.FPGA)
+    with pytest.raises(AssertionError, match="FPGA"):
+        _ = odd.device_time_total
+
+
+def test_device_metadata_is_sorted_into_fields() -> None:
+    extra = {
+        "stream": "7",
+        "grid": "[1, 2, 3]",
+        "blocks per SM": "0.5",
+        "Collective name": '"allreduce"',
+        "Is asynchronized op": "1",
+        "est. achieved occupancy %": "40",
+        "In msg nelems": "5",
+    }
+    metadata = FunctionEvent(1, "k", 1, 0, 1, extra_meta=extra).event_metadata
+    assert isinstance(metadata, EventMetadata)
+    assert (metadata.stream, metadata.grid, metadata.blocks_per_sm) == (7, [1, 2, 3], 0.5)
+    assert (metadata.collective_name, metadata.is_async, metadata.in_msg_nelems) == ("allreduce", True, 5)
+    assert metadata.est_occupancy_pct == 40.0
+    assert metadata.rank is None
+    assert FunctionEvent(1, "k", 1, 0, 1, extra_meta={"unknown": "1"}).event_metadata is None
+
+
+def test_small_classes() -> None:
+    assert Interval(1.5, 4).elapsed_us() == 2.5
+    assert Kernel("k", 0, 3)._fields == ("name", "device", "duration")
+    table = StringTable()
+    assert (table["rf"], table["_Z3fooi"]) == ("rf", "_Z3fooi")
+    assert (_format_time(999.9996), _format_time(1000), _format_time(2e6)) == ("1000.000us", "1.000ms", "2.000s")
+    assert (_format_memory(-1023), _format_memory(2048), _format_memory(3 * 1024**3)) == (
+        "-1023 B",
+        "2.00 KB",
+        "3.00 GB",
+    )
+    assert (_format_time_share(1, 3), _format_time_share(0, 0)) == ("33.33%", "NaN")
+    with pytest.raises(AssertionError):
+        _format_time_share(1, 0)
+
+
+def test_memory_records_in_an_interval() -> None:
+    class Record:
+        def __init__(self, start: int) -> None:
+            self._start = start
+
+        def start_ns(self) -> int:
+            return self._start
+
+    records = [[Record(start), False] for start in (30, 10, 20, 40)]
+    found = [record[0].start_ns() for record in MemRecordsAcc(records).in_interval(10, 30)]
+    assert found == [10, 20, 30]
+    assert list(MemRecordsAcc([]).in_interval(0, 100)) == []
+
+
+def test_event_list_is_a_list_with_options() -> None:
+    events = EventList([1, 2], use_device="cuda", profile_memory=True, with_flops=True)
+    assert isinstance(events, list)
+    assert type(events[:1]) is list
+    with pytest.raises(TypeError):
+        events.key_averages(group_by_input_shape=True)  # type: ignore[call-arg]

@@ -1,0 +1,167 @@
+"""The profiler over real tensors: names, shapes, sequence numbers, memory and FLOPs of what really ran."""
+
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
+
+
+def tree_of(prof: profile) -> list[Any]:
+    def node(event: Any) -> Any:
+        children = [node(child) for child in event.cpu_children]
+        return (event.name, children) if children else event.name
+
+    return [node(event) for event in prof.events() if event.cpu_parent is None]
+
+
+def test_forward_and_backward_nest_as_in_torch() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    with profile() as prof:
+        (x * x).sum().backward()
+    names = [event.name for event in prof.events() if event.cpu_parent is None]
+    assert names == [
+        "aten::mul",
+        "aten::sum",
+        "aten::ones_like",
+        "autograd::engine::evaluate_function: SumBackward0",
+        "autograd::engine::evaluate_function: MulBackward0",
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+    ]
+    events = {event.name: event for event in prof.events()}
+    node = events["MulBackward0"]
+    assert node.cpu_parent is events["autograd::engine::evaluate_function: MulBackward0"]
+    assert (node.scope, node.fwd_thread) == (1, 1)
+    assert node.sequence_nr == prof.events()[0].sequence_nr >= 0
+    assert [child.name for child in node.cpu_children] == ["aten::mul", "aten::mul"]
+
+
+def test_shapes_types_and_values_of_inputs() -> None:
+    x = torch.ones(2, 3)
+    with profile(record_shapes=True) as prof:
+        torch.add(x, x, alpha=2)
+        torch.cat([x, x])
+    add, cat = prof.events()[0], next(event for event in prof.events() if event.name == "aten::cat")
+    assert (add.input_shapes, add.input_dtypes) == ([[2, 3], [2, 3], []], ["float", "float", "Scalar"])
+    assert (add.concrete_inputs, add.structured_input_strides) == ([None, None, 2], [[3, 1], [3, 1], []])
+    assert (cat.input_shapes, cat.structured_input_shapes) == ([[], []], [[[2, 3], [2, 3]], []])
+    assert cat.input_dtypes[0] == "TensorList"
+
+
+def test_numbers_that_are_equal_but_not_the_same_are_told_apart() -> None:
+    x = torch.ones(2)
+    with profile(record_shapes=True) as prof:
+        torch.add(x, x, alpha=1)
+        torch.add(x, x, alpha=1.0)
+    assert [repr(event.concrete_inputs[2]) for event in prof.events()] == ["1", "1.0"]
+
+
+def test_flops_are_counted_as_torch_counts_them() -> None:
+    with profile(with_flops=True) as prof:
+        torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+        torch.ones(2, 3) * torch.ones(2, 3)
+    flops = {event.name: event.flops for event in prof.events() if event.flops}
+    assert flops == {"aten::mm": 120, "aten::mul": 6}
+    assert "Total FLOPs" in prof.key_averages().table()
+    with profile() as prof:
+        torch.mm(torch.ones(3, 4), torch.ones(4, 5))
+    assert all(event.flops == 0 for event in prof.events())
+
+
+def test_memory_is_attributed_and_given_back() -> None:
+    x = torch.ones(100)
+    with profile(profile_memory=True) as prof:
+        with record_function("block"):
+            y = x + x
+        del y
+    rows = {row.key: row for row in prof.key_averages()}
+    assert (rows["block"].cpu_memory_usage, rows["block"].self_cpu_memory_usage) == (400, 0)
+    assert rows["aten::add"].self_cpu_memory_usage == 400
+    assert rows["[memory]"].cpu_memory_usage == -400
+
+
+def test_views_allocate_nothing() -> None:
+    x = torch.ones(4, 4)
+    with profile(profile_memory=True) as prof:
+        x.view(16).t()
+    assert all(event.cpu_memory_usage == 0 for event in prof.events())
+
+
+def test_a_tensor_from_before_frees_nothing() -> None:
+    x = torch.ones(100)
+    with profile(profile_memory=True):
+        y = torch.ones(10)
+    with profile(profile_memory=True) as prof:
+        del x, y
+    assert prof.events() == []
+
+
+def test_ops_without_grad_have_no_sequence_number() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with profile() as prof:
+        x * x
+        with torch.no_grad():
+            x * x
+    assert [event.sequence_nr >= 0 for event in prof.events()] == [True, False]
+
+
+def test_overloads_are_kept_when_asked_for() -> None:
+    x = torch.ones(2)
+    config = _ExperimentalConfig(capture_overload_names=True)
+    with profile(experimental_config=config) as prof:
+        x + x
+    assert prof.events()[0].overload_name == "Tensor"
+    assert [row.overload_name for row in prof.key_averages(group_by_overload_name=True)] == ["Tensor"]
+    assert prof.key_averages()[0].overload_name == ""
+    with profile() as prof:
+        x + x
+    assert prof.events()[0].overload_name == ""
+
+
+def test_stacks_of_ops_name_the_line_that_called_them() -> None:
+    def double(x: Any) -> Any:
+        return x + x
+
+    with profile(with_stack=True) as prof:
+        double(torch.ones(2))
+    add = next(event for event in prof.events() if event.name == "aten::add")
+    assert add.stack[0].endswith(f"({double.__code__.co_firstlineno + 1}): double")
+    assert add.cpu_parent is not None
+    assert add.cpu_parent.name.endswith(f"({double.__code__.co_firstlineno}): double")
+    assert not [name for name in (event.name for event in prof.events()) if "mindtorch_v2/_" in name]
+
+
+def test_backward_ops_have_the_stack_of_their_forward_op() -> None:
+    def forward(x: Any) -> Any:
+        return (x * x).sum()
+
+    x = torch.ones(2, requires_grad=True)
+    with profile(with_stack=True) as prof:
+        forward(x).backward()
+    node = next(event for event in prof.events() if event.name == "MulBackward0")
+    assert node.stack[0].endswith(": forward")
+    assert node.cpu_children[-1].stack == node.stack
+
+
+def test_an_op_that_fails_is_recorded_and_leaves_nothing_open() -> None:
+    with profile(with_stack=True) as prof:
+        with pytest.raises(RuntimeError):
+            torch.mm(torch.ones(2, 3), torch.ones(2, 3))
+        torch.ones(2) + 1
+    names = [event.name for event in prof.events()]
+    assert "aten::add" in names
+
+
+def test_profiling_changes_no_result() -> None:
+    def work() -> Any:
+        x = torch.ones(3, 3, requires_grad=True)
+        y = (x * 2 + x).sum()
+        y.backward()
+        return y.item(), x.grad.tolist()
+
+    plain = work()
+    for options in ({}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True, "with_flops": True}):
+        with profile(**options):
+            assert work() == plain
+    assert work() == plain
