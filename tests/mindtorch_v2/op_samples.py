@@ -77,7 +77,7 @@ SAMPLES: dict[str, Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]] = {
     # products
     "mm": lambda: ((F(2, 3), F(3, 4)), {}),
     "bmm": lambda: ((F(2, 2, 3), F(2, 3, 4)), {}),
-    "addmm": lambda: ((F(4), F(2, 3), F(3, 4)), {}),
+    "addmm": lambda: ((F(2, 4), F(2, 3), F(3, 4)), {}),
     "matmul": lambda: ((F(2, 3), F(3, 4)), {}),
     # indexing
     "gather": lambda: ((F(2, 3), 1, I(2, 2)), {}),

@@ -33,6 +33,12 @@ class ListRecorder(_tap.Recorder):
     def stack(self) -> int:
         return 1
 
+    def enter_op(self) -> int:
+        return 1
+
+    def leave_op(self) -> None:
+        pass
+
     def allocated(self, nbytes: int, address: int) -> None:
         self.balance += nbytes
 

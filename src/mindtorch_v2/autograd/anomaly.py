@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,17 @@ import numpy as np
 class _State:
     enabled = False
     check_nan = True
+    # Told when the mode changes; generated code must then hand over the nodes it makes.
+    listener: Callable[[], None] = staticmethod(lambda: None)
+
+
+def _set(enabled: bool, check_nan: bool) -> None:
+    _State.enabled, _State.check_nan = enabled, check_nan
+    _State.listener()
+
+
+def tell_changes_to(listener: Callable[[], None]) -> None:
+    _State.listener = staticmethod(listener)
 
 
 def is_enabled() -> bool:
@@ -27,13 +39,13 @@ class set_detect_anomaly:
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._before = (_State.enabled, _State.check_nan)
-        _State.enabled, _State.check_nan = bool(mode), check_nan
+        _set(bool(mode), check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        _State.enabled, _State.check_nan = self._before
+        _set(*self._before)
 
 
 class detect_anomaly(set_detect_anomaly):
@@ -50,7 +62,7 @@ class detect_anomaly(set_detect_anomaly):
 
     def __enter__(self) -> None:
         self._before = (_State.enabled, _State.check_nan)
-        _State.enabled, _State.check_nan = True, self._wanted
+        _set(True, self._wanted)
 
 
 def remember(node: Any) -> None:

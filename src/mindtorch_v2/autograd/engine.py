@@ -14,7 +14,7 @@ from typing import Any
 from .. import _tap
 from .._tensor import Tensor
 from . import anomaly, grad_mode
-from .node import FREED, AccumulateGrad, Node, Output, output_number, target
+from .node import FREED, LEAF_SEQ, AccumulateGrad, Node, Output, output_number, target
 
 # The few operators the engine needs; filled in by the op table: add, sum_to, cast, detach, clone, add_.
 door = SimpleNamespace()
@@ -86,15 +86,20 @@ class _Task:
         self._count_edges(starts)
         if self.wanted is not None:
             self._find_needed(starts)
-        for edge, gradient in roots:
-            self._deliver(edge, gradient)
+        while roots:
+            self._deliver(*roots.pop(0))
         for node in dict.fromkeys(starts):
             if not self.waiting.get(node):
                 self._push(node)
-        heap = self.heap
+        heap, buffers, namespace, plain = self.heap, self.buffers, _tap.NAMESPACE, self.wanted is None
         while heap:
             node = heapq.heappop(heap)[2]
-            self._evaluate(node, self.buffers.pop(node, None))
+            # A gradient travels in a list of one, so that no frame on its way keeps a reference to it.
+            holder = [buffers.pop(node, None)]
+            if plain and node.hooks is None and not namespace["HOOK"] and namespace["SAVING"] is None:
+                self._run_plainly(node, holder)
+            else:
+                self._evaluate(node, holder)
 
     def _count_edges(self, starts: list[Node]) -> None:
         """How many edges lead to each node that can be reached."""
@@ -159,19 +164,38 @@ class _Task:
             slots = buffers[node] = [None] * node.outputs
         slots[nr] = gradient if slots[nr] is None else door.add(slots[nr], gradient)
 
-    def _evaluate(self, node: Node, arrived: Any) -> None:
-        """Run one node (as an event of its own) and pass its results on."""
+    def _run_plainly(self, node: Node, holder: list[Any]) -> None:
+        """Run one node that nobody watches."""
+        arrived = holder[0]
+        if arrived is None:
+            self._pass_on(node, ())
+        elif type(node) is AccumulateGrad:
+            del arrived
+            store(node, holder, self.create)
+        else:
+            if node.saved is None:
+                raise RuntimeError(FREED)
+            results = node.run((arrived,) if node.outputs == 1 else tuple(arrived))
+            if not self.keep:
+                node.release()
+            self._pass_on(node, results)
+
+    def _evaluate(self, node: Node, holder: list[Any]) -> None:
+        """Run one node with all its hooks and captures (as an event of its own) and pass its results on."""
         if not _tap.NAMESPACE["HOOK"]:
-            self._pass_on(node, self._step(node, arrived))
+            self._pass_on(node, self._step(node, holder))
             return
         evaluate, inner = node.event_ids()
-        forward = node.seq if node.seq < AccumulateGrad_SEQ else -1
-        with _tap.region(evaluate, forward):
-            self._pass_on(node, self._step(node, arrived, inner))
+        with _tap.region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
+            self._pass_on(node, self._step(node, holder, inner))
 
-    def _step(self, node: Node, arrived: Any, event: int | None = None) -> tuple[Any, ...]:
+    def _step(self, node: Node, holder: list[Any], event: int | None = None) -> tuple[Any, ...]:
         if self.needed is not None and node not in self.needed:
             return ()
+        if type(node) is AccumulateGrad:
+            self._accumulate(node, holder, event)
+            return ()
+        arrived = holder.pop()
         if arrived is None:
             grads: tuple[Any, ...] = (None,) * node.outputs
         else:
@@ -180,20 +204,12 @@ class _Task:
         if node.hooks is not None:
             grads = _before(node, grads)
         if self.wanted is not None and node in self.wanted:
-            for nr, position in self.wanted[node]:
-                self.captured[position] = grads[nr]
-            if not self.accumulate and type(node) is AccumulateGrad:
-                return ()
+            self._capture(node, grads)
             if not any(e is not None and (self.needed is None or target(e) in self.needed) for e in node.edges):
-                if type(node) is not AccumulateGrad:
-                    return ()
-        if type(node) is AccumulateGrad:
-            gradient = grads[0]
-            grads = ()
-            return self._accumulate(node, gradient, event)
+                return ()
         if node.saved is None:
             raise RuntimeError(FREED)
-        if grads.count(None) == len(grads):
+        if all(g is None for g in grads):
             results: tuple[Any, ...] = (None,) * len(node.edges)
         elif event is None:
             results = self._run(node, grads)
@@ -206,43 +222,51 @@ class _Task:
             node.release()
         return results
 
+    def _capture(self, node: Node, grads: tuple[Any, ...]) -> None:
+        assert self.wanted is not None
+        for nr, position in self.wanted[node]:
+            self.captured[position] = grads[nr]
+
     def _run(self, node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if anomaly.is_enabled():
             return anomaly.run(node, grads)
         return node.run(grads)
 
     def _pass_on(self, node: Node, results: tuple[Any, ...]) -> None:
-        waiting = self.waiting
+        waiting, needed = self.waiting, self.needed
+        given = len(results)
         for position, edge in enumerate(node.edges):
-            if edge is None:
-                continue
-            gradient = results[position] if position < len(results) else None
-            if gradient is not None:
-                self._deliver(edge, gradient)
-            following = edge.node if type(edge) is Output else edge
-            left = waiting[following] = waiting[following] - 1
-            if left == 0 and (self.needed is None or following in self.needed):
-                self._push(following)
+            if edge is not None:
+                if position < given and results[position] is not None:
+                    self._deliver(edge, results[position])
+                following = edge.node if type(edge) is Output else edge
+                left = waiting[following] - 1
+                waiting[following] = left
+                if left == 0 and (needed is None or following in needed):
+                    self._push(following)
 
-    def _accumulate(self, node: AccumulateGrad, gradient: Any, event: int | None) -> tuple[Any, ...]:
-        if gradient is None:
-            return ()
+    def _accumulate(self, node: AccumulateGrad, holder: list[Any], event: int | None) -> None:
+        if node.hooks is not None and holder[0] is not None:
+            holder[0] = _before(node, (holder[0],))[0]
+        if self.wanted is not None and node in self.wanted:
+            self._capture(node, (holder[0],))
+            if not self.accumulate:
+                return
+        if holder[0] is None:
+            return
         if event is None:
-            store(node, gradient, self.create)
+            store(node, holder, self.create)
         else:
-            with _tap.region(event, -1, _inputs((gradient,))):
-                store(node, gradient, self.create)
+            with _tap.region(event, -1, _inputs(holder)):
+                store(node, holder, self.create)
         if node.hooks is not None:
             for hook in list(node.hooks.accumulated.values()):
                 hook(node.variable)
-        return ()
 
 
-AccumulateGrad_SEQ = 1 << 62
-
-
-def store(node: AccumulateGrad, gradient: Tensor, create_graph: bool) -> None:
+def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
     """Add a gradient to what a leaf has; keep it without copying where nobody else can see it."""
+    gradient = holder.pop()
     there = node.grad
     if there is not None:
         if create_graph or there._ag is not None:
@@ -251,62 +275,22 @@ def store(node: AccumulateGrad, gradient: Tensor, create_graph: bool) -> None:
             door.add_(there, gradient)
     elif create_graph:
         node.grad = door.clone(gradient)
-    elif _only_ours(gradient) and gradient._a.flags.c_contiguous:
+    # Two references: the name `gradient` and the argument of getrefcount; likewise for the storage in its slot.
+    elif (
+        sys.getrefcount(gradient) == 2
+        and (gradient._v is None or sys.getrefcount(gradient._v) == 2)
+        and gradient._a.flags.c_contiguous
+    ):
         node.grad = door.detach(gradient)
     else:
         node.grad = door.copy_like(gradient, node)
-
-
-# References to a gradient that only the engine holds, as seen inside `_only_ours` below: measured, not guessed, since
-# it depends on the interpreter.
-_OWN_REFERENCES = 0
-
-
-def _only_ours(gradient: Tensor) -> bool:
-    """Whether no one but the engine refers to this gradient or its memory."""
-    storage = gradient._v
-    return sys.getrefcount(gradient) <= _OWN_REFERENCES and (storage is None or sys.getrefcount(storage) <= 3)
-
-
-def measure_own_references(make: Any) -> None:
-    """Learn how many references a gradient has when only the engine holds it, by sending one through the engine."""
-    global _OWN_REFERENCES
-    seen = []
-
-    def probe(gradient: Tensor) -> bool:
-        seen.append(sys.getrefcount(gradient))
-        return False
-
-    leaf = make()
-    node = AccumulateGrad(leaf)
-    global _only_ours
-    real, _only_ours = _only_ours, probe
-    try:
-        run([(_Source(node, make), make())], retain_graph=True, create_graph=False)
-    finally:
-        _only_ours = real
-    _OWN_REFERENCES = seen[0]
-
-
-class _Source(Node):
-    """Sends a fresh gradient to one edge."""
-
-    __slots__ = ("make",)
-
-    def __init__(self, edge: Any, make: Any) -> None:
-        self.edges, self.saved, self.seq, self.hooks, self.make = (edge,), (), 0, None, make
-        sample = make()
-        self.shape, self.dtype = sample._a.shape, sample._a.dtype
-
-    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (self.make(),)
 
 
 def _inputs(grads: Any) -> int:
     """Interned shapes of gradients, when a recorder wants them."""
     if not _tap.SLOT.flags & _tap.SHAPES or grads is None:
         return 0
-    return int(door.intern_tensors((grads,) if isinstance(grads, Tensor) else tuple(grads)))
+    return int(door.intern_tensors(tuple(grads)))
 
 
 def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -238,6 +238,9 @@ def update_saving() -> None:
     _tap.NAMESPACE["SAVING"] = _node_made if _active or anomaly.is_enabled() else None
 
 
+anomaly.tell_changes_to(update_saving)
+
+
 def _node_made(node: Any) -> None:
     if anomaly.is_enabled():
         anomaly.remember(node)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import _op
 from .._dtype import FROM_NUMPY
 from .._errors import shape_text
-from .._tensor import Tensor, make
-from ..autograd.engine import door, measure_own_references
+from .._tensor import Tensor
+from ..autograd.engine import door
 from ..autograd.node import AccumulateGrad, Node
 from . import arithmetic, creation, join, part, view
 from .convert import to_dtype
@@ -64,5 +62,3 @@ door.zeros = lambda shape, np_dtype: creation.zeros(shape, dtype=FROM_NUMPY[np_d
 door.stack = join.stack
 door.as_strided = part.as_strided
 door.intern_tensors = _op._intern_tensors
-
-measure_own_references(lambda: make(np.zeros(2, np.float32)))
