@@ -168,6 +168,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+
+        def __init__(self, data: Any = None, requires_grad: bool = True) -> None: ...
+
 
 class _MetaTensor(Tensor):
     """What a plain tensor on the meta device really is: not exactly a Tensor, so that ops take their slow path, which

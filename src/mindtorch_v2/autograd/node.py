@@ -7,6 +7,7 @@ own subclasses.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -22,27 +23,37 @@ FREED = (
 )
 
 
+def _weakly(hooks: dict[int, Any]) -> Callable[[], dict[int, Any] | None]:
+    """A reference to a dictionary of hooks; plain dictionaries, which are a node's own, can only be held fast."""
+    return weakref.ref(hooks) if isinstance(hooks, OrderedDict) else lambda: hooks
+
+
 class RemovableHandle:
     """Removes a hook from the dictionary it was put into."""
 
     next_id = 0
 
     def __init__(self, hooks: dict[int, Any], *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref: Any = weakref.ref(hooks) if hasattr(hooks, "__weakref__") else lambda: hooks
+        self.hooks_dict_ref = _weakly(hooks)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
-        self.extra_dict_ref: tuple[Any, ...] = ()
-        if isinstance(extra_dict, dict):
-            self.extra_dict_ref = (extra_dict,)
-        elif isinstance(extra_dict, list):
-            self.extra_dict_ref = tuple(extra_dict)
+        extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
+        self.extra_dict_ref = tuple(_weakly(d) for d in extra)
 
     def remove(self) -> None:
-        hooks = self.hooks_dict_ref()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-        for extra in self.extra_dict_ref:
-            extra.pop(self.id, None)
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        hooks, self.id, *extra = state
+        self.hooks_dict_ref = _weakly(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(_weakly(d) for d in (extra[0] if extra else ()) or ())
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
+from ..ops.creation import empty_like
 from ..ops.random import normal_ as _normal_
 from ..ops.random import randperm
 from ..ops.random import uniform_ as _uniform_
@@ -19,7 +20,7 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """The factor that keeps variances through a nonlinearity."""
     if nonlinearity in _LINEAR:
-        return 1.0
+        return 1
     if nonlinearity in _GAINS:
         return _GAINS[nonlinearity]
     if nonlinearity == "leaky_relu":
@@ -60,22 +61,53 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
         return _normal_(tensor, mean, std, generator=generator)
 
 
-def trunc_normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Any:
-    """Normal numbers cut off outside [a, b]."""
+def trunc_normal_(
+    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Any:
+    """Normal numbers from [a, b]: drawn again until they are, or thinned out of uniform ones where that is rare."""
 
     def below(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
+    if tensor.is_meta:
+        return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
             stacklevel=2,
         )
+    inside = below((b - mean) / std) - below((a - mean) / std)
     with no_grad():
-        low, high = below((a - mean) / std), below((b - mean) / std)
-        _uniform_(tensor, 2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        redraw = _redraw_normal if inside > 0.3 else _thin_uniform
+        return redraw(tensor, mean, std, a, b, generator)
+
+
+def _redraw_normal(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+    result = _normal_(tensor, mean, std, generator=generator)
+    while True:
+        outside = (result < low) | (result > high)
+        if not outside.any():
+            break
+        result = _normal_(empty_like(result), mean, std, generator=generator).where(outside, result)
+    return tensor if result is tensor else tensor.copy_(result)
+
+
+def _thin_uniform(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    """Keep a uniform number with the density it has relative to the highest one in [a, b]."""
+    log_peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def refused(values: Any) -> Any:
+        log_density = ((values - mean) / std).pow_(2).mul_(-0.5).sub_(log_peak)
+        return _uniform_(empty_like(values), generator=generator).log_().gt(log_density)
+
+    result = _uniform_(tensor, a, b, generator=generator)
+    pending = refused(result)
+    while pending.any():
+        fresh = _uniform_(empty_like(tensor), a, b, generator=generator)
+        result = fresh.where(pending, result)
+        pending = refused(fresh).where(pending, pending)
+    return tensor if result is tensor else tensor.copy_(result)
 
 
 def constant_(tensor: Any, val: float) -> Any:
@@ -111,6 +143,8 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
     sizes = tensor.size()
     if sizes[0] % groups != 0:
         raise ValueError("dim 0 must be divisible by groups")
+    if tensor.is_meta:
+        return tensor
     per_group = sizes[0] // groups
     middle = tuple(n // 2 for n in sizes[2:])
     with no_grad():
@@ -124,7 +158,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Glorot's, uniform."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(fan_in + fan_out))
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -162,7 +196,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Rows (or columns) orthogonal to each other."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.size(0)
     columns = tensor.numel() // rows
@@ -182,6 +216,8 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     """Normal numbers with a share of each column set to zero."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.is_meta:
+        return tensor
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with no_grad():

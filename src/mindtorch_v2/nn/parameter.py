@@ -1,99 +1,156 @@
-"""Parameters and buffers: tensors that modules collect."""
+"""Parameters and buffers: tensors that modules collect, and those whose shape is found out at the first call."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-from .._tensor import Parameter as _Parameter
-from .._tensor import Tensor, new, storage_of
-from ..autograd.node import AccumulateGrad
+from .._tensor import Parameter, Tensor, new, storage_of
 from ..ops.creation import empty
+
+
+def _leaf_on(cls: Any, data: Tensor, requires_grad: bool) -> Any:
+    """A tensor of class `cls` on the memory of `data`, out of every graph."""
+    t = new(cls)
+    t._a, t._ag, t._view, t._v = data._a, None, None, storage_of(data)
+    return t.requires_grad_() if requires_grad else t
 
 
 def _new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
     """A leaf on the memory of `data`; a subclass of Tensor stays what it is and only gets the mark."""
     if data is None:
         data = empty((0,))
+    if type(data) in (Tensor, Parameter):
+        return _leaf_on(cls, data, requires_grad)
     if not isinstance(data, Tensor):
-        raise TypeError(f"Parameter data must be a Tensor, got {type(data).__name__}; wrap it with torch.tensor(...)")
-    if type(data) is not Tensor and not isinstance(data, _Parameter):
-        marked = data.detach()  # type: ignore[attr-defined]
-        marked.requires_grad_(requires_grad)
-        marked._is_param = True
-        return marked
-    t = new(cls)
-    t._a, t._ag, t._view, t._v = data._a, None, None, storage_of(data)
-    if requires_grad:
-        t.requires_grad_()
+        raise AttributeError(
+            f"'{type(data).__name__}' object has no attribute 'detach': Parameter takes a Tensor; make one with "
+            "torch.tensor(...) or torch.as_tensor(...)"
+        )
+    t = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
+    if type(t) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+            f"instance of the same type, but return type {type(t).__name__} was found instead. To use the type as a "
+            "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
+        )
+    t._is_param = True
     return t
 
 
-def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-    if id(self) in memo:
-        return memo[id(self)]
-    made = type(self)(self.detach().clone(), self.requires_grad)
-    memo[id(self)] = made
-    if type(self._ag) is AccumulateGrad and self._ag.grad is not None:
-        made.grad = copy.deepcopy(self._ag.grad, memo)
-    for name, value in self.__dict__.items():
-        made.__dict__[name] = copy.deepcopy(value, memo)
+def _deepcopy_parameter(self: Any, memo: dict[int, Any]) -> Any:
+    """The values and whether they require grad; neither the gradient nor what users hung onto it."""
+    made = memo.get(id(self))
+    if made is None:
+        made = memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)
     return made
 
 
-_Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign,assignment]
-_Parameter.__init__ = lambda self, *args, **kwargs: None  # type: ignore[method-assign]
-_Parameter.__deepcopy__ = _deepcopy  # type: ignore[attr-defined]
-_Parameter.__module__ = "torch.nn.parameter"
+def _ignore(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Everything is done when a tensor is made; constructors have nothing to add."""
 
 
-Parameter = _Parameter
+Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign,assignment]
+Parameter.__init__ = _ignore  # type: ignore[method-assign]
+Parameter.__deepcopy__ = _deepcopy_parameter  # type: ignore[attr-defined]
+Parameter.__module__ = "torch.nn.parameter"
 
 
-def is_parameter(value: Any) -> bool:
-    """Whether modules collect `value` as a parameter."""
-    return isinstance(value, _Parameter) or (isinstance(value, Tensor) and getattr(value, "_is_param", False))
+class _BufferMeta(type):
+    """Buffers are plain tensors with a mark."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
-class Buffer(Tensor):
+class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that modules collect as a buffer when it is assigned to an attribute."""
 
     __slots__ = ()
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         source = empty((0,)) if data is None else data
-        t = new(cls)
-        t._a, t._ag, t._view, t._v = source._a, None, None, storage_of(source)
+        t = source.detach().requires_grad_(source.requires_grad)
         t.persistent = persistent
+        t._is_buffer = True
         return t
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
 
 
 class UninitializedTensorMixin:
-    """A parameter or buffer whose shape is not known yet."""
+    """A parameter or buffer whose shape is not known yet; nothing can be computed with it."""
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    __slots__ = ()
+
+    cls_to_become: Any
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it a shape, and memory."""
-        made = empty(shape, dtype=dtype or self.dtype, device=device)  # type: ignore[attr-defined]
-        self._a = made._a
-        self.__class__ = self.cls_to_become  # type: ignore[attr-defined]
-        if type(getattr(self, "_ag", None)) is AccumulateGrad:
-            self._ag.array = made._a  # type: ignore[has-type]
+        plain = self.data
+        self.data = empty(shape, device=plain.device if device is None else device,
+                          dtype=plain.dtype if dtype is None else dtype)  # fmt: skip
+        self.__class__ = self.cls_to_become
+
+    @property
+    def data(self) -> Tensor:
+        """The empty memory it stands on, as a plain tensor."""
+        return _leaf_on(Tensor, self, False)  # type: ignore[arg-type,no-any-return]
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
+            "initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self) -> None:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        made = memo.get(id(self))
+        if made is None:
+            made = memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return made
+
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        return type(self), (self.requires_grad,)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in _ALLOWED:
+            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[misc]
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
+        )
 
 
-class UninitializedParameter(UninitializedTensorMixin, _Parameter):
+_ALLOWED = frozenset("""size copy_ is_complex is_floating_point half float double char short int long cuda cpu to _to_copy
+    get_device detach""".split())  # fmt: skip
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter of a lazy module."""
 
     __slots__ = ()
-    cls_to_become = _Parameter
+    cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        return _new_parameter(cls, empty((0,), dtype=dtype, device=device), requires_grad)
-
-    def __repr__(self) -> str:
-        return "<UninitializedParameter>"
+        return _leaf_on(cls, empty((0,), dtype=dtype, device=device), requires_grad)
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
@@ -103,16 +160,16 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
-        t = new(cls)
-        source = empty((0,), dtype=dtype, device=device)
-        t._a, t._ag, t._view, t._v = source._a, None, None, storage_of(source)
-        t.persistent = persistent
+        t = _leaf_on(cls, empty((0,), dtype=dtype, device=device), requires_grad)
+        t.persistent, t._is_buffer = persistent, True
         return t
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
+    __init__ = _ignore
 
 
-def is_lazy(value: Any) -> bool:
+def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer still waits for its shape."""
-    return isinstance(value, UninitializedTensorMixin)
+    return isinstance(param, UninitializedTensorMixin)
+
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-
-
+import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import _device, _tap
 from ..._dtype import dtype as DType
-from ..._tensor import Tensor
+from ..._tensor import Parameter, Tensor
 from ...autograd.grad_mode import no_grad
-from ..parameter import Buffer, is_parameter
+from ...ops.creation import empty_like
+from ..parameter import Buffer
 from . import module_hooks, module_state
+from .module_hooks import backward, backward_pre, forward, forward_pre, registered
 
-_SLOT = _tap.SLOT
+_SLOT, _MODULES = _tap.SLOT, _tap.MODULES
 _STORES = ("_parameters", "_buffers", "_modules")
 
 
@@ -24,199 +26,201 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
     dump_patches = False
     training: bool
     call_super_init = False
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if self.call_super_init is False and (args or kwargs):
-            got = f"keyword argument '{next(iter(kwargs))}'" if kwargs else f"positional argument {len(args)}"
-            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected {got}")
-        set_ = super().__setattr__
-        set_("training", True)
-        set_("_parameters", {})
-        set_("_buffers", {})
-        set_("_non_persistent_buffers_set", set())
-        set_("_modules", {})
+        if self.call_super_init is False and kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+            )
+        if self.call_super_init is False and args:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
+        state = self.__dict__
+        state["training"] = True
+        for name in _STORES:
+            state[name] = {}
+        state["_non_persistent_buffers_set"] = set()
         self._init_hooks()
         self._init_state_hooks()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *input: Any) -> Any:
+        """What the module computes; every subclass writes its own."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # --- attributes -----------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        for store in _STORES:
-            found = self.__dict__.get(store)
-            if found is not None and name in found:
+        state = self.__dict__
+        try:
+            found = state["_parameters"]
+            if name in found:
                 return found[name]
+            found = state["_buffers"]
+            if name in found:
+                return found[name]
+            found = state["_modules"]
+            if name in found:
+                return found[name]
+        except KeyError:
+            pass  # Module.__init__ has not run yet
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not isinstance(value, (Tensor, Module)):
-            self._set_other(name, value)
-        elif is_parameter(value):
-            self._forget(name)
+        state = self.__dict__
+        params, modules, buffers = state.get("_parameters"), state.get("_modules"), state.get("_buffers")
+        if isinstance(value, Parameter):
+            if params is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
             self.register_parameter(name, value)
+        elif params is not None and name in params:
+            if value is not None:
+                raise _cannot_assign(value, f"parameter '{name}' (torch.nn.Parameter or None expected)")
+            self.register_parameter(name, None)
         elif isinstance(value, Module):
-            self._set_module(name, value)
+            if modules is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            modules[name] = registered(module_hooks.module_registration, self, name, value)
+        elif modules is not None and name in modules:
+            if value is not None:
+                raise _cannot_assign(value, f"child module '{name}' (torch.nn.Module or None expected)")
+            modules[name] = registered(module_hooks.module_registration, self, name, None)
+        elif (buffers is not None and name in buffers) or (isinstance(value, Tensor) and isinstance(value, Buffer)):
+            self._set_buffer(name, value)
         else:
-            self._set_tensor(name, value)
+            object.__setattr__(self, name, value)
 
-    def _set_other(self, name: str, value: Any) -> None:
-        """Values that are neither tensors nor modules; None may stand in for a registered one."""
-        state = self.__dict__
-        for store in _STORES:
-            found = state.get(store)
-            if found is not None and name in found:
-                if value is not None:
-                    kind = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "child module"}[store]
-                    expected = {"_parameters": "torch.nn.Parameter or None", "_buffers": "torch.Tensor, torch.nn.Buffer or None",
-                                "_modules": "torch.nn.Module or None"}[store]  # fmt: skip
-                    raise TypeError(
-                        f"cannot assign '{_type_text(value)}' as {kind} '{name}' ({expected} expected)"
-                    )
-                found[name] = None
-                return
-        super().__setattr__(name, value)
-
-    def _set_module(self, name: str, value: Module) -> None:
-        modules = self.__dict__.get("_modules")
-        if modules is None:
-            raise AttributeError("cannot assign module before Module.__init__() call")
-        self._forget(name, keep=modules)
-        for hook in module_hooks.GLOBAL.module_registration.values():
-            replaced = hook(self, name, value)
-            value = value if replaced is None else replaced
-        modules[name] = value
-
-    def _set_tensor(self, name: str, value: Tensor) -> None:
-        state = self.__dict__
-        if name in (state.get("_parameters") or ()):
-            raise TypeError(
-                f"cannot assign '{_type_text(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
-            )
-        if isinstance(value, Buffer):
-            self._forget(name)
-            self.register_buffer(name, value, value.persistent)
-        elif name in (state.get("_buffers") or ()):
-            for hook in module_hooks.GLOBAL.buffer_registration.values():
-                replaced = hook(self, name, value)
-                value = value if replaced is None else replaced
-            state["_buffers"][name] = value
-        elif name in (state.get("_modules") or ()):
-            raise TypeError(
-                f"cannot assign '{_type_text(value)}' as child module '{name}' (torch.nn.Module or None expected)"
-            )
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not _tensor_like(value):
+            raise _cannot_assign(value, f"buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)")
+        marked = isinstance(value, Buffer)
+        persistent = value.persistent if marked else name not in self._non_persistent_buffers_set
+        own = getattr(self.register_buffer, "__func__", None) is not Module.register_buffer
+        if own and "persistent" not in inspect.signature(self.register_buffer).parameters:
+            if not persistent:
+                raise RuntimeError(
+                    "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
+                    "the persistent argument is not allowed."
+                )
+            self.register_buffer(name, value)
         else:
-            super().__setattr__(name, value)
+            self.register_buffer(name, value, persistent)
 
-    def _forget(self, name: str, keep: Any = None) -> None:
+    def _forget(self, name: str, *stores: str) -> None:
         """Drop what has this name elsewhere."""
         state = self.__dict__
         state.pop(name, None)
-        for store in _STORES:
-            found = state.get(store)
-            if found is not None and found is not keep:
-                found.pop(name, None)
-        if state.get("_non_persistent_buffers_set"):
-            state["_non_persistent_buffers_set"].discard(name)
+        for store in stores:
+            state[store].pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
 
     def __delattr__(self, name: str) -> None:
         for store in _STORES:
-            found = self.__dict__.get(store, {})
+            found = self.__dict__[store]
             if name in found:
                 del found[name]
-                self._non_persistent_buffers_set.discard(name)
+                if store == "_buffers":
+                    self._non_persistent_buffers_set.discard(name)
                 return
-        super().__delattr__(name)
+        object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
-        names = set(dir(type(self))) | set(self.__dict__)
-        for store in _STORES:
-            names.update(self.__dict__.get(store, ()))
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(name for name in names if not name[0].isdigit())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over pickled state; what older versions did not have is added."""
+        fresh = Module()
+        self.__dict__.update({k: v for k, v in fresh.__dict__.items() if k not in state and k != "training"})
+        self.__dict__.update(state)
 
     # --- registration ---------------------------------------------------------------------------------------------
 
-    def _check_name(self, kind: str, name: Any) -> None:
+    def _check_name(self, kind: str, name: Any, store: str) -> None:
+        if store not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_type_text(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
-            raise KeyError(f"{kind} name can't contain \".\"" + (f", got: {name}" if kind == "module" else ""))
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
         if name == "":
-            raise KeyError(f"{kind} name can't be empty string \"\"")
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in self.__dict__[store] and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Any) -> None:
         """Collect a parameter under a name (None reserves the name)."""
-        if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
-        self._check_name("parameter", name)
-        if hasattr(self, name) and name not in self._parameters:
-            raise KeyError(f"attribute '{name}' already exists")
+        self._check_name("parameter", name, "_parameters")
         if param is not None:
-            if not is_parameter(param):
+            if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{_type_text(param)}' object to parameter '{name}' (torch.nn.Parameter or None "
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None "
                     "required)"
                 )
-            if param.grad_fn is not None:
+            if param.grad_fn:
                 raise ValueError(
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
                     f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            for hook in module_hooks.GLOBAL.parameter_registration.values():
-                replaced = hook(self, name, param)
-                param = param if replaced is None else replaced
+            param = registered(module_hooks.parameter_registration, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Collect a tensor that is state but not a parameter."""
-        if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
-        self._check_name("buffer", name)
-        if hasattr(self, name) and name not in self._buffers:
-            raise KeyError(f"attribute '{name}' already exists")
-        if tensor is not None and not isinstance(tensor, Tensor):
+        self._check_name("buffer", name, "_buffers")
+        if tensor is not None and not _tensor_like(tensor):
             raise TypeError(
-                f"cannot assign '{_type_text(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        for hook in module_hooks.GLOBAL.buffer_registration.values():
-            replaced = hook(self, name, tensor)
-            tensor = tensor if replaced is None else replaced
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(module_hooks.buffer_registration, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Any) -> None:
         """Collect a submodule under a name."""
         if not isinstance(module, Module) and module is not None:
-            raise TypeError(f"{_type_text(module)} is not a Module subclass")
-        self._check_name("module", name)
-        if hasattr(self, name) and name not in self._modules:
-            raise KeyError(f"attribute '{name}' already exists")
-        for hook in module_hooks.GLOBAL.module_registration.values():
-            replaced = hook(self, name, module)
-            module = module if replaced is None else replaced
-        self._modules[name] = module
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, "_modules")
+        self._modules[name] = registered(module_hooks.module_registration, self, name, module)
 
-    register_module = add_module
+    def register_module(self, name: str, module: Any) -> None:
+        """`add_module` by another name."""
+        self.add_module(name, module)
 
     # --- calling --------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _SLOT.flags & _tap.MODULES and _SLOT.recorder is not None:
-            with _SLOT.recorder.module(self):
-                return self._call_impl(*args, **kwargs)
-        if not self._has_call_hooks and not module_hooks.GLOBAL.any_call:
-            return self.forward(*args, **kwargs)
-        return module_hooks.call(self, args, kwargs)
-
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._has_call_hooks and not module_hooks.GLOBAL.any_call:
-            return self.forward(*args, **kwargs)
-        return module_hooks.call(self, args, kwargs)
+        """Forward, with hooks if there are any; a region of its own where a recorder wants modules."""
+        if _SLOT.flags & _MODULES and _SLOT.recorder is not None:
+            with _SLOT.recorder.module(self):
+                return module_hooks.call(self, args, kwargs)
+        state = self.__dict__
+        try:
+            hooked = (
+                state["_forward_hooks"] or state["_forward_pre_hooks"] or state["_backward_hooks"]
+                or state["_backward_pre_hooks"] or forward or forward_pre or backward or backward_pre
+            )  # fmt: skip
+        except KeyError as error:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {error}") from None
+        return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
+
+    __call__ = _call_impl
 
     # --- traversal ------------------------------------------------------------------------------------------------
 
-    def named_modules(self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:  # fmt: skip
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """This module and all below it, each once, with their paths."""
         memo = set() if memo is None else memo
         if self in memo:
@@ -229,11 +233,13 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly below, each once, with their names."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -241,41 +247,55 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
+        """The modules directly below."""
         for _, module in self.named_children():
             yield module
 
-    def _named_members(self, get: Callable[[Module], Any], prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self, get_members_fn: Callable[[Any], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         seen = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, self)]
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
-            for name, value in get(module):
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
-                if once:
+                if remove_duplicate:
                     seen.add(id(value))
                 yield (f"{path}.{name}" if path else name), value
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:  # fmt: skip
-        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """All parameters with their paths."""
+        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """All parameters, each once."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:  # fmt: skip
-        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """All buffers with their paths."""
+        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """All buffers, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
+
+    def _member(self, name: str) -> Any:
+        if not hasattr(self, name):
+            raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
+        return getattr(self, name)
 
     def get_submodule(self, target: str) -> Module:
         """The module at a dotted path."""
         module: Any = self
         for part in target.split(".") if target else ():
-            if not hasattr(module, part):
-                raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
-            module = getattr(module, part)
+            module = module._member(part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module  # type: ignore[no-any-return]
@@ -284,26 +304,30 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         """Put a module at a dotted path."""
         if not target:
             raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if (strict or hasattr(parent, name)) and not isinstance(parent._member(name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def _get_member(self, target: str, store: str, kind: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-        if name not in getattr(module, store):
-            raise AttributeError(f"`{name}` is not {kind}")
-        return getattr(module, name)
-
     def get_parameter(self, target: str) -> Any:
-        return self._get_member(target, "_parameters", "an nn.Parameter")
+        """The parameter at a dotted path."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._member(name)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return found
 
     def get_buffer(self, target: str) -> Any:
-        return self._get_member(target, "_buffers", "a buffer")
+        """The buffer at a dotted path."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        found = module._member(name)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return found
 
     # --- changes to the whole -------------------------------------------------------------------------------------
 
@@ -314,20 +338,14 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         fn(self)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         """Replace the memory of every parameter, gradient and buffer by `fn` of it."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            with no_grad():
-                param.data = fn(param)
-                if param.grad is not None:
-                    gradient = fn(param.grad)
-                    param.grad = None
-                    param.grad = gradient
+        for name, param in self._parameters.items():
+            if param is not None:
+                self._parameters[name] = _moved(param, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -335,43 +353,66 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Move or cast parameters and buffers; only floating point ones are cast."""
-        dtype, device = _parse_to(args, kwargs)
+        device, dtype, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules "
+                "might not work as expected when using complex tensors as parameters or buffers.",
+                stacklevel=2,
+            )
 
         def convert(t: Any) -> Any:
-            cast = dtype if dtype is not None and (t.is_floating_point() or t.is_complex()) else None
+            cast = dtype if t.is_floating_point() or t.is_complex() else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device=device, dtype=cast, memory_format=memory_format)
             return t.to(device=device, dtype=cast) if cast is not None or device is not None else t
 
-        return self._apply(convert)
+        try:
+            return self._apply(convert)
+        except NotImplementedError as error:
+            if str(error) != "Cannot copy out of meta tensor; no data!":
+                raise
+            raise NotImplementedError(
+                f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
+                "meta to a different device."
+            ) from None
 
     def type(self, dst_type: Any) -> Any:
-        return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined,no-any-return]
+        """Cast all parameters and buffers."""
+        return self._apply(lambda t: t.type(dst_type))
 
     def _cast(self, method: str) -> Any:
         return self._apply(lambda t: getattr(t, method)() if t.is_floating_point() else t)
 
     def float(self) -> Any:
+        """Cast floating point parameters and buffers to float32."""
         return self._cast("float")
 
     def double(self) -> Any:
+        """Cast floating point parameters and buffers to float64."""
         return self._cast("double")
 
     def half(self) -> Any:
+        """Cast floating point parameters and buffers to float16."""
         return self._cast("half")
 
     def bfloat16(self) -> Any:
+        """Cast floating point parameters and buffers to bfloat16."""
         return self._cast("bfloat16")
 
     def cpu(self) -> Any:
-        return self._apply(lambda t: t.cpu())  # type: ignore[attr-defined,no-any-return]
+        """Move everything to the CPU."""
+        return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Any:
-        return self._apply(lambda t: t.cuda(device))  # type: ignore[attr-defined,no-any-return]
+        """There is no such device: an error, as in a torch without CUDA."""
+        return self._apply(lambda t: t.cuda(device))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Fresh, uninitialised memory on a device."""
-        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)  # type: ignore[attr-defined,no-any-return]
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def train(self, mode: bool = True) -> Any:
         """Set training mode of this module and all below."""
@@ -383,9 +424,11 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         return self
 
     def eval(self) -> Any:
+        """Leave training mode."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Whether autograd records what happens to the parameters."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
@@ -393,16 +436,18 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters (or fill them with zeros)."""
         for param in self.parameters():
-            if param.grad is None:
+            gradient = param.grad
+            if gradient is None:
                 continue
             if set_to_none:
                 param.grad = None
             else:
-                param.grad.requires_grad_(False) if param.grad.grad_fn is None else param.grad.detach_()
-                param.grad.zero_()
+                gradient.requires_grad_(False) if gradient.grad_fn is None else gradient.detach_()
+                gradient.zero_()
 
     def share_memory(self) -> Any:
-        return self._apply(lambda t: t.share_memory_())  # type: ignore[attr-defined,no-any-return]
+        """Move everything to memory that other processes see."""
+        return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """There is nothing to compile: modules run as they are."""
@@ -413,6 +458,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         return self.__class__.__name__
 
     def extra_repr(self) -> str:
+        """What stands between the brackets of `repr`."""
         return ""
 
     def __repr__(self) -> str:
@@ -420,33 +466,67 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         extra_lines = extra.split("\n") if extra else []
         children = [f"({name}): " + _indented(repr(module)) for name, module in self._modules.items()]
         lines = extra_lines + children
-        text = self._get_name() + "("
-        if lines:
-            if len(extra_lines) == 1 and not children:
-                text += extra_lines[0]
-            else:
-                text += "\n  " + "\n  ".join(lines) + "\n"
-        return text + ")"
+        if not lines:
+            return f"{self._get_name()}()"
+        if len(extra_lines) == 1 and not children:
+            return f"{self._get_name()}({extra_lines[0]})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
 def _indented(text: str) -> str:
     first, *rest = text.split("\n")
-    return "\n".join([first, *("  " + line for line in rest)])
+    return "\n".join([first, *(f"  {line}" if line.strip() else "" for line in rest)])
 
 
-def _type_text(value: Any) -> str:
+def typename(value: Any) -> str:
+    """The name of a value's type as error texts give it."""
+    if isinstance(value, Tensor):
+        return value.type()  # type: ignore[attr-defined,no-any-return]
     kind = type(value)
-    module = kind.__module__.replace("mindtorch_v2._tensor", "torch").replace("mindtorch_v2", "torch")
-    return kind.__name__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+    module = kind.__module__.replace("mindtorch_v2", "torch")
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None, Any]:
-    dtype, device = kwargs.get("dtype"), kwargs.get("device")
-    for value in args:
+def _cannot_assign(value: Any, expected: str) -> TypeError:
+    return TypeError(f"cannot assign '{typename(value)}' as {expected}")
+
+
+def _tensor_like(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
+def _moved(param: Any, fn: Callable[[Any], Any]) -> Any:
+    """A parameter whose memory, and its gradient's, is `fn` of what it was: the same one unless it changes device."""
+    with no_grad():
+        applied = fn(param)
+        gradient = param.grad
+        applied_gradient = None if gradient is None else fn(gradient)
+    if param.is_meta == applied.is_meta:
+        param.data = applied
+        if gradient is not None:
+            gradient.data = applied_gradient
+        return param
+    made = Parameter(applied, param.requires_grad)
+    if gradient is not None:
+        made.grad = applied_gradient.requires_grad_(gradient.requires_grad)  # type: ignore[attr-defined,union-attr]
+    return made
+
+
+def _parse_to(
+    *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
+    tensor: Any = None, memory_format: Any = None,
+) -> tuple[Any, DType | None, Any]:  # fmt: skip
+    """Device, dtype and memory format out of the ways to call `to`."""
+    for value in (*args, tensor):
         if isinstance(value, Tensor):
             dtype, device = value.dtype, value.device
         elif isinstance(value, DType):
             dtype = value
         elif isinstance(value, (str, _device.device, int)) and not isinstance(value, bool):
             device = value
-    return dtype, (None if device is None else _device.usable(device))
+        elif value is not None and not isinstance(value, bool):
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(value).__name__}), but expected one of: "
+                "(device, dtype, non_blocking, copy, memory_format), (dtype, non_blocking, copy), (tensor, ...)"
+            )
+    return (None if device is None else _device.usable(device)), dtype, memory_format

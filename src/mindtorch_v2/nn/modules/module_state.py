@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +11,12 @@ from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
 from ...autograd.node import RemovableHandle, add_hook
 from ..parameter import Parameter, is_lazy
+from .module_hooks import BoundHook
 
 _EXTRA = "_extra_state"
 
 
-class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):  # type: ignore[misc]
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     __slots__ = ()
 
     def __repr__(self) -> str:
@@ -31,18 +33,18 @@ class StateMixin:
     _version = 1
 
     def _init_state_hooks(self) -> None:
-        set_ = super().__setattr__
-        set_("_state_dict_hooks", OrderedDict())
-        set_("_state_dict_pre_hooks", OrderedDict())
-        set_("_load_state_dict_pre_hooks", OrderedDict())
-        set_("_load_state_dict_post_hooks", OrderedDict())
+        state = self.__dict__
+        for name in ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
+            state[name] = OrderedDict()
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Any:
+        """State beside parameters and buffers that `state_dict` is to hold; subclasses that have some say which."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` gave."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     def _save_to_state_dict(self: Any, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -59,6 +61,7 @@ class StateMixin:
     def state_dict(self: Any, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Everything that makes up the state, by path."""
         if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -90,8 +93,7 @@ class StateMixin:
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
-        persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
-        for name, current in {**self._parameters, **persistent}.items():
+        for name, current in self._own_state():
             if current is None:
                 continue
             key = prefix + name
@@ -106,6 +108,11 @@ class StateMixin:
         if strict:
             self._find_unexpected(state_dict, prefix, unexpected_keys)
 
+    def _own_state(self: Any) -> list[tuple[str, Any]]:
+        """Parameters and persistent buffers, without those of children."""
+        kept = [(k, v) for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set]
+        return [*self._parameters.items(), *kept]
+
     def _load_extra(self: Any, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]) -> None:
         key = prefix + _EXTRA
         if type(self).set_extra_state is not StateMixin.set_extra_state:
@@ -117,7 +124,7 @@ class StateMixin:
             unexpected.append(key)
 
     def _find_unexpected(self: Any, state_dict: Any, prefix: str, unexpected: list[str]) -> None:
-        known = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}}
+        known = {name for name, value in self._own_state() if value is not None}
         for key in state_dict:
             if key.startswith(prefix) and key != prefix + _EXTRA:
                 first, _, rest = key[len(prefix) :].partition(".")
@@ -151,7 +158,10 @@ class StateMixin:
             incompatible = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:
-                    raise RuntimeError("load_state_dict post-hook must return None; change missing/unexpected keys in place")
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                        "values, if incompatible_keys need to be modified, it should be done inplace."
+                    )
 
         load(self, own, "")
         if strict:
@@ -168,21 +178,29 @@ class StateMixin:
     # --- hooks ----------------------------------------------------------------------------------------------------
 
     def register_state_dict_pre_hook(self: Any, hook: Any) -> RemovableHandle:
+        """`hook(module, prefix, keep_vars)` before this module's entries are written."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self: Any, hook: Any) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata)` after this module's entries were written."""
         hook._from_public_api = True
         return add_hook(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self: Any, hook: Any) -> RemovableHandle:
+        """As `register_state_dict_post_hook`, but the hook may return another state dict."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
         return add_hook(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self: Any, hook: Any) -> RemovableHandle:
         """`hook(module, state_dict, prefix, …)` before this module's entries are read."""
-        return add_hook(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)  # type: ignore[no-any-return]
 
     def _register_load_state_dict_pre_hook(self: Any, hook: Any, with_module: bool = False) -> RemovableHandle:
-        return add_hook(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, BoundHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self: Any, hook: Any) -> RemovableHandle:
         """`hook(module, incompatible_keys)` after this module's entries were read."""
@@ -191,30 +209,44 @@ class StateMixin:
 
 def _load_one(module: Any, name: str, key: str, current: Any, given: Any, assign: bool) -> str | None:
     """Copy one entry into its place; the text of what is wrong, or None."""
-    if not isinstance(given, Tensor):
+    if not (isinstance(given, Tensor) or hasattr(given, "__torch_function__")):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
             f"received {type(given)}"
         )
     lazy = is_lazy(current)
-    if not lazy and len(current.shape) == 0 and len(given.shape) == 1 and given.numel() == 1:
-        given = given[0]  # type: ignore[index]
+    if not lazy and len(current.shape) == 0 and len(given.shape) == 1 and given.shape[0] == 1:
+        given = given[0]  # saved by a version that had no 0-dim tensors
     if not lazy and given.shape != current.shape:
         return (
             f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
             f"model is {current.shape}."
         )
-    if lazy and not is_lazy(given):
+    if current.is_meta and not given.is_meta and not assign:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+            "corresponding key in the module instead of copying them in place?)",
+            stacklevel=2,
+        )
+    try:
         with no_grad():
-            current.materialize(given.shape)
-    if assign:
-        wanted = given
-        if isinstance(current, Parameter) and not isinstance(given, Parameter):
-            wanted = Parameter(given, requires_grad=current.requires_grad)  # type: ignore[call-arg]
-        elif isinstance(current, Parameter):
-            wanted.requires_grad_(current.requires_grad)  # type: ignore[attr-defined]
-        setattr(module, name, wanted)
-        return None
-    with no_grad():
-        current.copy_(given)
+            if assign:
+                setattr(module, name, _as_kind_of(current, given))
+            else:
+                current.copy_(given)
+    except Exception as error:
+        return (
+            f'While copying the parameter named "{key}", whose dimensions in the model are {current.size()} and whose '
+            f"dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}."
+        )
     return None
+
+
+def _as_kind_of(current: Any, given: Any) -> Any:
+    """A tensor that may take a registered one's place."""
+    if not isinstance(current, Parameter):
+        return given
+    if isinstance(given, Parameter):
+        return given.requires_grad_(current.requires_grad)  # type: ignore[attr-defined]
+    return Parameter(given, requires_grad=current.requires_grad)
