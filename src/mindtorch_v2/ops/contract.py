@@ -235,7 +235,9 @@ def einsum(*args: Any) -> Any:
 # --- by axis ----------------------------------------------------------------------------------------------------------
 
 
-@composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", out=True)
+@composite(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", out=True, method=False
+)
 def _tensordot(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
@@ -411,7 +413,9 @@ def _power(self: Any, n: int) -> Any:
 
 
 matrix_power = composite("matrix_power(Tensor self, int n) -> Tensor", out=True)(_power).function
-linalg_matrix_power = composite("linalg_matrix_power(Tensor self, int n) -> Tensor", out=True)(_power).function
+linalg_matrix_power = composite(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor", out=True, method=False
+)(_power).function
 
 
 # --- cross products and bilinear forms --------------------------------------------------------------------------------
@@ -445,6 +449,7 @@ def _cross_calls(self: Any, other: Any, dim: int) -> Any:
 
 linalg_cross = op(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    method=False,
     calls=_cross_calls,
     self=lambda g, other, dim: linalg_cross(conj(other), g, dim=dim),
     other=lambda g, self, dim: linalg_cross(g, conj(self), dim=dim),

@@ -15,27 +15,11 @@ from .._tensor import make
 from ..autograd import grad_mode
 from ..kernels import distance
 from ..kernels.checks import is_float, type_name
+from . import composed
 from .join import cat
 from .matrix import matmul
 from .reduce import vector_norm
 from .view import expand, unsqueeze
-
-
-def _slope(difference: Any, dist: Any, p: float) -> Any:
-    """Derivative of the p-norm of a difference, in differentiable ops; `dist` has a last dimension of 1."""
-    if p == 0:
-        return difference * 0
-    if p == 1:
-        return difference.sign()
-    if math.isinf(p):
-        return difference.sign() * (difference.abs() == dist)
-    nowhere = dist == 0
-    safe = dist.masked_fill(nowhere, 1)
-    if p == 2:
-        return (difference / safe).masked_fill(nowhere, 0)
-    flat = difference == 0
-    size = difference.abs().masked_fill(flat, 1)
-    return (difference.sign() * (size / safe) ** (p - 1)).masked_fill(nowhere | flat, 0)
 
 
 # --- between two sets -------------------------------------------------------------------------------------------------
@@ -46,25 +30,26 @@ def _cdist_backward(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
     return distance.cdist_backward(grad, x1, x2, p, cdist)
 
 
-def _cdist_gradient(g: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
-    """The gradient of x1; where a graph is wanted, in ops that have gradients themselves."""
-    if not grad_mode.is_grad_enabled():
-        return _cdist_backward.function(g.contiguous(), x1, x2, p, result)
-    difference = unsqueeze(x1, -2) - unsqueeze(x2, -3)
-    return (unsqueeze(g, -1) * _slope(difference, unsqueeze(result, -1), p)).sum(-2)
+def _cdist_gradients(g: Any, x1: Any, x2: Any, p: float, result: Any, needs: Any) -> Any:
+    if composed.wanted():
+        return composed.gradients(
+            lambda a, b: vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, (-1,)), (x1, x2), g, needs
+        )
+    row = _cdist_backward.function
+    return (
+        row(g.contiguous(), x1, x2, p, result) if needs[0] else None,
+        row(g.mT.contiguous(), x2, x1, p, result.mT.contiguous()) if needs[1] else None,
+    )
 
 
 @op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     out=False,
     node="CdistBackward0",
-    x1=lambda g, x1, x2, p, result: _cdist_gradient(g, x1, x2, p, result),
-    x2=lambda g, x1, x2, p, result: _cdist_gradient(
-        g.mT.contiguous(), x2, x1, p, result.mT.contiguous()
-    ),
+    x1__x2=lambda g, x1, x2, p, result, needs: _cdist_gradients(g, x1, x2, p, result, needs),
 )
 def _cdist_forward(x1: Any, x2: Any, p: float, compute_mode: Any) -> Any:
-    return distance.cdist_forward(x1, x2, p)
+    return distance.cdist(x1, x2, p, 2)
 
 
 def _euclidean_gradients(g: Any, x1: Any, x2: Any, result: Any, needs: Any) -> Any:
@@ -142,25 +127,26 @@ def _pdist_backward(grad: Any, a: Any, p: float, pdist: Any) -> Any:
 
 
 def _pdist_gradient(g: Any, x: Any, p: float, result: Any) -> Any:
-    if not grad_mode.is_grad_enabled():
+    if not composed.wanted():
         return _pdist_backward.function(g, x, p, result)
-    first, second = (make(i) for i in distance.pairs(x._a.shape[0]))
-    difference = x.index_select(0, first) - x.index_select(0, second)
-    parts = unsqueeze(g, -1) * _slope(difference, unsqueeze(result, -1), p)
-    return x.new_zeros(x._a.shape).index_add(0, first, parts).index_add(0, second, -parts)
+    first, second = (make(i) for i in np.triu_indices(x._a.shape[0], 1))
+    return composed.gradients(
+        lambda a: vector_norm(a.index_select(0, first) - a.index_select(0, second), p, (-1,)), (x,), g, (True,)
+    )[0]
 
 
 @op(
     "_pdist_forward(Tensor self, float p=2.) -> Tensor",
     out=False,
+    method=False,
     node="PdistBackward0",
     self=lambda g, self, p, result: _pdist_gradient(g, self, p, result),
 )
 def _pdist_forward(a: Any, p: float) -> Any:
-    return distance.pdist_forward(a, p)
+    return distance.pdist(a, p)
 
 
-@composite("pdist(Tensor self, float p=2.) -> Tensor")
+@composite("pdist(Tensor self, float p=2.) -> Tensor", method=False)
 def _pdist(self: Any, p: float) -> Any:
     if self._a.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self._a.ndim}D")

@@ -1,0 +1,382 @@
+"""Rows of convolution: plain and transposed, in one to three dimensions, and its gradients.
+
+The arithmetic is in `kernels.conv`. While a recorder is on, the ops that torch's own composition has are run one inside
+the other; otherwise the kernel is called at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _op
+from .._front import front
+from .._tensor import make
+from ..kernels import conv
+from ..kernels.checks import not_implemented
+from ..kernels.fold import Shape
+from .matrix import cpp_name
+from .padding import constant_pad_nd
+from .sizes import expanded
+from .view import permute, reshape, type_text, unsqueeze
+
+# Functions of torch.nn.functional, not methods of tensors.
+op = functools.partial(_op.op, method=False)
+composite = functools.partial(_op.composite, method=False)
+explicit = functools.partial(_op.explicit, method=False)
+
+
+# --- the general operator ---------------------------------------------------------------------------------------------
+
+
+def _check_types(x: Any, weight: Any, bias: Any) -> None:
+    if bias is not None and bias.dtype != x.dtype:
+        raise RuntimeError(f"Input type ({cpp_name(x)}) and bias type ({cpp_name(bias)}) should be the same")
+    if x.dtype != weight.dtype:
+        raise RuntimeError(
+            f"Input type ({type_text(x)}) and weight type ({type_text(weight)}) should be the same or input should be a "
+            "MKLDNN tensor and weight is a dense tensor"
+        )
+    if x.dtype.kind == "b":
+        raise not_implemented("slow_conv2d_cpu", x.dtype)
+
+
+def _convolved(x: Any, weight: Any, bias: Any, stride: Shape, padding: Shape, dilation: Shape, transposed: bool,
+               output_padding: Shape, groups: int) -> Any:  # fmt: skip
+    _check_types(x, weight, bias)
+    sizes = [expanded(v, weight.ndim - 2) for v in (stride, padding, dilation, output_padding)]
+    stride, padding, dilation, output_padding = sizes
+    if transposed:
+        return conv.conv_transpose_forward(x, weight, stride, padding, output_padding, dilation, groups, bias)
+    return conv.conv_forward(x, weight, stride, padding, dilation, groups, bias)
+
+
+def _gradients(g: Any, x: Any, weight: Any, stride: Shape, padding: Shape, dilation: Shape, transposed: bool,
+               groups: int, wanted: Sequence[bool]) -> list[Any]:  # fmt: skip
+    """Arrays of the gradients of input, weight and bias; empty ones where they are not wanted."""
+    geometry = [expanded(v, weight.ndim - 2) for v in (stride, padding, dilation)]
+    by_input = conv.conv_transpose_backward_input if transposed else conv.conv_backward_input
+    by_weight = conv.conv_transpose_backward_weight if transposed else conv.conv_backward_weight
+    nothing = np.empty(0, g.dtype)
+    return [
+        by_input(g, weight, x.shape, *geometry, groups) if wanted[0] else nothing,
+        by_weight(g, x, weight.shape, *geometry, groups) if wanted[1] else nothing,
+        conv.conv_backward_bias(g) if wanted[2] else nothing,
+    ]
+
+
+def _backward_gradients(grads: Any, given: Any, input: Any, weight: Any, geometry: tuple[Any, ...], needs: Any) -> Any:
+    """Gradients of the gradients. A convolution is linear in its input and in its weight, so they are convolutions."""
+    by_input, by_weight, by_bias = grads
+    stride, padding, dilation, transposed, output_padding, groups = geometry
+    by_given = by_x = by_w = None
+    if needs[0]:
+        parts = [
+            convolution(a, b, None, *geometry)
+            for a, b in ((by_input, weight), (input, by_weight))
+            if a is not None and b is not None
+        ]
+        if by_bias is not None:
+            parts.append(by_bias.view((1, -1) + (1,) * (input._a.ndim - 2)).expand(given._a.shape))
+        by_given = parts[0] if parts else None
+        for part in parts[1:]:
+            by_given = by_given + part
+    if needs[1] and by_weight is not None:
+        by_x = convolution_backward(given, input, by_weight, None, *geometry, (True, False, False))[0]
+    if needs[2] and by_input is not None:
+        by_w = convolution_backward(given, by_input, weight, None, *geometry, (False, True, False))[1]
+    return by_given, by_x, by_w
+
+
+_BACKWARD = (
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[] output_mask) "
+    "-> (Tensor, Tensor, Tensor)"
+)
+
+
+def _backward_array(g: Any, x: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
+                    transposed: bool, output_padding: Any, groups: int, output_mask: Any) -> Any:  # fmt: skip
+    return _gradients(g, x, weight, stride, padding, dilation, transposed, groups, output_mask)
+
+
+def _backward_calls(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
+                    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any) -> Any:  # fmt: skip
+    plain = not transposed and groups == 1 and set(dilation) == {1}
+    if weight._a.ndim == 3 and plain:
+        grads = _backward_calls(
+            unsqueeze(grad_output, 2), unsqueeze(input, 2), unsqueeze(weight, 2), bias_sizes, (1, *stride),
+            (0, *padding), (1, *dilation), transposed, (0, *output_padding), groups, output_mask,
+        )  # fmt: skip
+        return [g.squeeze(2) if g._a.ndim == 4 else g for g in grads]
+    if weight._a.ndim == 4 and plain:
+        return _slow_conv2d_backward.function(
+            grad_output, input, weight, weight._a.shape[2:], stride, padding, output_mask
+        )
+    arrays = _gradients(
+        grad_output.contiguous()._a, input._a, weight._a, stride, padding, dilation, transposed, groups, output_mask
+    )
+    return [make(a) for a in arrays]
+
+
+convolution_backward = op(
+    _BACKWARD,
+    out=False,
+    calls=_backward_calls,
+    grad_output__input__weight=lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: _backward_gradients(  # noqa: E501
+        grads, grad_output, input, weight, (stride, padding, dilation, transposed, output_padding, groups), needs
+    ),
+)(_backward_array).function
+
+
+def _asked(parts: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...]:
+    return tuple(part if needed else None for part, needed in zip(parts, needs))
+
+
+def _convolution_calls(input: Any, weight: Any, bias: Any, *geometry: Any) -> Any:
+    return _convolution.function(input, weight, bias, *geometry, False, False, False, True)
+
+
+convolution = op(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+    "bool transposed, int[] output_padding, int groups) -> Tensor",
+    out=False,
+    calls=_convolution_calls,
+    input__weight__bias=lambda g, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: (
+        _asked(
+            convolution_backward(
+                g, input, weight, (g._a.shape[1],) if needs[2] else None, stride, padding, dilation, transposed,
+                output_padding, groups, needs,
+            ),
+            needs,
+        )
+    ),
+)(_convolved).function  # fmt: skip
+
+
+# --- what it is made of -----------------------------------------------------------------------------------------------
+
+
+@composite(
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+    "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled, "
+    "bool allow_tf32) -> Tensor"
+)
+def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+                 output_padding: Any, groups: int, benchmark: bool, deterministic: bool, cudnn_enabled: bool,
+                 allow_tf32: bool) -> Any:  # fmt: skip
+    arrays = (input._a, weight._a, None if bias is None else bias._a)
+    _check_types(*arrays)
+    sizes = [expanded(v, weight._a.ndim - 2) for v in (stride, padding, dilation, output_padding)]
+    bias_shape = None if bias is None else bias._a.shape
+    conv.check_conv(
+        input._a.shape, weight._a.shape, bias_shape, *sizes[:3], groups, transposed=transposed,
+        output_padding=sizes[3] if transposed else None,
+    )  # fmt: skip
+    if weight._a.ndim == 3:
+        # One dimension is computed as two, the first of size 1.
+        geometry = [(lead, *v) for lead, v in zip((1, 0, 1, 0), sizes)]
+        result = _by_backend(unsqueeze(input, 2), unsqueeze(weight, 2), bias, *geometry, transposed, groups)
+        return result.squeeze(2)
+    return _by_backend(input, weight, bias, *sizes, transposed, groups)
+
+
+def _by_backend(input: Any, weight: Any, bias: Any, stride: Shape, padding: Shape, dilation: Shape,
+                output_padding: Shape, transposed: bool, groups: int) -> Any:  # fmt: skip
+    kernel = weight._a.shape[2:]
+    flat = len(kernel) == 2
+    if groups == 1 and input._a.size:
+        if transposed:
+            row = _slow_conv_transpose2d if flat else _slow_conv_transpose3d
+            return row.function(input, weight, kernel, bias, stride, padding, output_padding, dilation)
+        if set(dilation) != {1}:
+            row = _slow_conv_dilated2d if flat else _slow_conv_dilated3d
+            return row.function(input, weight, kernel, bias, stride, padding, dilation)
+        row = _thnn_conv2d if flat else _slow_conv3d
+        return row.function(input, weight, kernel, bias, stride, padding)
+    arrays = (input._a, weight._a, None if bias is None else bias._a)
+    return make(_convolved(*arrays, stride, padding, dilation, transposed, output_padding, groups))
+
+
+@explicit(
+    "_slow_conv2d_forward(Tensor self, Tensor weight, int[] kernel_size, Tensor? bias, int[] stride, int[] padding) "
+    "-> Tensor",
+    out=False,
+)
+def _slow_conv2d_forward(self: Any, weight: Any, kernel_size: Any, bias: Any, stride: Any, padding: Any) -> Any:
+    """Columns of the input times the weight as a matrix, with the bias spread over them."""
+    shape = weight._a.shape
+    matrix = weight.contiguous().view((shape[0], math.prod(shape[1:])))
+    spread = None if bias is None else reshape(bias, (1, -1, 1, 1))._a.reshape(-1)
+    return make(conv.conv_forward(self._a, matrix._a.reshape(shape), stride, padding, (1, 1), 1, spread))
+
+
+@composite(
+    "thnn_conv2d(Tensor self, Tensor weight, int[] kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0) "
+    "-> Tensor"
+)
+def _thnn_conv2d(self: Any, weight: Any, kernel_size: Any, bias: Any, stride: Any, padding: Any) -> Any:
+    return _slow_conv2d_forward.function(self, weight, kernel_size, bias, expanded(stride, 2), expanded(padding, 2))
+
+
+@explicit(
+    "_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, int[] kernel_size, "
+    "int[] stride, int[] padding, bool[] output_mask) -> (Tensor, Tensor, Tensor)",
+    out=False,
+)
+def _slow_conv2d_backward(grad_output: Any, self: Any, weight: Any, kernel_size: Any, stride: Any, padding: Any,
+                          output_mask: Any) -> Any:  # fmt: skip
+    bias = grad_output.sum((0, 2, 3)) if output_mask[2] else make(np.empty(0, grad_output._a.dtype))
+    shape = weight._a.shape
+    matrix = weight.contiguous().view((shape[0], math.prod(shape[1:])))
+    g, w = grad_output.contiguous()._a, matrix._a.reshape(shape)
+    arrays = _gradients(g, self._a, w, stride, padding, (1, 1), False, 1, (*output_mask[:2], False))
+    return make(arrays[0]), make(arrays[1]), bias
+
+
+def _backend(schema: str, transposed: bool) -> Any:
+    """Row of a convolution without groups, computed by the kernel."""
+
+    def array(x: Any, weight: Any, kernel_size: Any, bias: Any, stride: Any, padding: Any, *rest: Any) -> Any:
+        ndim = len(kernel_size)
+        sizes = [expanded(v, ndim) for v in (stride, padding, *rest)]
+        if transposed:
+            stride, padding, output_padding, dilation = sizes
+            return conv.conv_transpose_forward(x, weight, stride, padding, output_padding, dilation, 1, bias)
+        stride, padding, dilation = (*sizes, (1,) * ndim)[:3]
+        return conv.conv_forward(x, weight, stride, padding, dilation, 1, bias)
+
+    return op(f"{schema} -> Tensor", out=False)(array)
+
+
+_ARGUMENTS = "Tensor self, Tensor weight, int[] kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0"
+_slow_conv3d = _backend(f"slow_conv3d({_ARGUMENTS})", False)
+_slow_conv_dilated2d = _backend(f"slow_conv_dilated2d({_ARGUMENTS}, int[] dilation=1)", False)
+_slow_conv_dilated3d = _backend(f"slow_conv_dilated3d({_ARGUMENTS}, int[] dilation=1)", False)
+_TRANSPOSED = f"{_ARGUMENTS}, int[] output_padding=0, int[] dilation=1"
+_slow_conv_transpose2d = _backend(f"slow_conv_transpose2d({_TRANSPOSED})", True)
+_slow_conv_transpose3d = _backend(f"slow_conv_transpose3d({_TRANSPOSED})", True)
+
+
+# --- by number of dimensions ------------------------------------------------------------------------------------------
+
+
+def _batched(name: str, ndim: int, input: Any, compute: Callable[[Any], Any]) -> Any:
+    """`compute` of a batch; an input without one becomes a batch of one."""
+    conv.check_conv_input(name, input._a.shape, ndim)
+    if input._a.ndim == ndim + 2:
+        return compute(input)
+    return compute(unsqueeze(input, 0)).squeeze(0)
+
+
+@composite(
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, "
+    "int groups) -> Tensor"
+)
+def _convolution_mode(input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
+    ndim = weight._a.ndim - 2
+    nothing = (0,) * ndim
+    if padding == "valid":
+        return convolution(input, weight, bias, stride, nothing, dilation, False, nothing, groups)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for d, k in zip(dilation, weight._a.shape[2:])]
+    # What both sides share is padding of the convolution; an odd one goes to the end.
+    odd = [n % 2 for n in totals]
+    if any(odd):
+        input = constant_pad_nd(input, [side for n in reversed(odd) for side in (0, n)], 0)
+    return convolution(input, weight, bias, stride, tuple(n // 2 for n in totals), dilation, False, nothing, groups)
+
+
+def _flops(inputs: Any) -> int:
+    """Two operations per multiplication of a weight, for batches only."""
+    x, weight = inputs.shapes[0], inputs.shapes[1]
+    stride, padding, dilation, groups = inputs.concrete[3:7]
+    if len(x) != 4 or len(weight) != 4 or not isinstance(padding, (list, tuple, int)):
+        return 0
+    sizes = zip(x[2:], weight[2:], *(expanded(v, 2) for v in (stride, padding, dilation)))
+    space = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes]
+    return 2 * x[0] * math.prod(space) * weight[0] * x[1] // groups * math.prod(weight[2:])
+
+
+def _conv_rows(ndim: int) -> Any:
+    """The two overloads of conv1d, conv2d or conv3d and the function that chooses."""
+    name = f"conv{ndim}d"
+    ones, nothing = [1] * ndim, [0] * ndim
+
+    def body(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        return _batched(
+            name, ndim, input,
+            lambda x: convolution(x, weight, bias, stride, padding, dilation, False, nothing, groups),
+        )  # fmt: skip
+
+    def mode_body(input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
+        return _batched(
+            name, ndim, input, lambda x: _convolution_mode.function(x, weight, bias, stride, padding, dilation, groups)
+        )
+
+    first = f"Tensor input, Tensor weight, Tensor? bias=None, int[] stride={ones}"
+    last = f"int[] dilation={ones}, int groups=1) -> Tensor"
+    flops = _flops if ndim == 2 else None
+    row = composite(f"{name}({first}, int[] padding={nothing}, {last}", flops=flops)(body).function
+    mode_row = composite(f'{name}.padding({first}, str padding="valid", {last}')(mode_body).function
+
+    def convolve(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+                 groups: int = 1) -> Any:  # fmt: skip
+        """Convolve an input with a weight; `padding` may be "valid" or "same"."""
+        stride, dilation = expanded(stride, ndim), expanded(dilation, ndim)
+        if isinstance(padding, str):
+            return mode_row(input, weight, bias, stride, padding, dilation, groups)
+        return row(input, weight, bias, stride, expanded(padding, ndim), dilation, groups)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    return front(name)(convolve)
+
+
+def _conv_transpose_rows(ndim: int) -> Any:
+    name = f"conv_transpose{ndim}d"
+
+    def body(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int,
+             dilation: Any) -> Any:  # fmt: skip
+        return _batched(
+            name, ndim, input,
+            lambda x: convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups),
+        )  # fmt: skip
+
+    row = composite(
+        f"{name}{'' if ndim == 1 else '.input'}(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, "
+        "int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor"
+    )(body).function
+
+    def convolve(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                 groups: int = 1, dilation: Any = 1) -> Any:  # fmt: skip
+        """The transpose of a convolution: each input value spreads the weight over the output."""
+        sizes = [expanded(v, ndim) for v in (stride, padding, output_padding, dilation)]
+        return row(input, weight, bias, *sizes[:3], groups, sizes[3])
+
+    convolve.__name__ = convolve.__qualname__ = name
+    return front(name)(convolve)
+
+
+conv1d, conv2d, conv3d = (_conv_rows(n) for n in (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (_conv_transpose_rows(n) for n in (1, 2, 3))
+
+
+@composite("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
+def _conv_tbc(self: Any, weight: Any, bias: Any, pad: int) -> Any:
+    """Convolution over time of (time, batch, channel) with (taps, channel in, channel out)."""
+    if self._a.ndim != 3 or weight._a.ndim != 3:
+        raise RuntimeError(
+            f"conv_tbc: input and weight must be 3-D (time, batch, channels), got {self._a.ndim}-D and {weight._a.ndim}-D"
+        )
+    result = conv1d(permute(self, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
+    return permute(result, (2, 0, 1))
+
+
+conv_tbc = _conv_tbc.function

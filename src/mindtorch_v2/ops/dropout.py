@@ -1,0 +1,92 @@
+"""Rows of dropout: of elements, of whole channels, and the forms that keep mean and variance (alpha dropout).
+
+The draws are torch's: one `bernoulli_` per call, on a noise tensor of the same shape.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import _op, _random
+from .._meta import MetaArray, meta
+from .creation import empty_like, zeros
+from .random import bernoulli_
+
+# Functions of torch.nn.functional, not methods of tensors.
+op = functools.partial(_op.op, method=False)
+composite = functools.partial(_op.composite, method=False)
+
+# Minus the value SELU saturates at: what alpha dropout puts in place of an element.
+ALPHA = 1.7580993408473766
+
+
+def _check(p: float) -> None:
+    if p < 0 or p > 1 or p != p:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+
+
+def _feature_noise(input: Any) -> Any:
+    """Uninitialised noise with one element per channel of each sample."""
+    if input._a.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return input.new_empty((*input._a.shape[:2],) + (1,) * (input._a.ndim - 2))
+
+
+def _dropped(input: Any, p: float, train: bool, feature: bool, in_place: bool) -> Any:
+    _check(p)
+    if p == 0 or not train or input._a.size == 0:
+        return input
+    if p == 1:
+        nothing = zeros((), dtype=input.dtype)
+        return input.mul_(nothing) if in_place else input * nothing
+    noise = bernoulli_(_feature_noise(input) if feature else empty_like(input), 1 - p).div_(1 - p)
+    return input.mul_(noise) if in_place else input * noise
+
+
+def _alpha_dropped(input: Any, p: float, train: bool, feature: bool, in_place: bool) -> Any:
+    _check(p)
+    if p == 0 or not train or input._a.size == 0:
+        return input
+    if p == 1:
+        nothing = zeros((), dtype=input.dtype)
+        return input.mul_(nothing) if in_place else input * nothing
+    noise = bernoulli_(_feature_noise(input) if feature else empty_like(input), 1 - p)
+    scale = 1 / ((ALPHA**2 * p + 1) * (1 - p)) ** 0.5
+    shift = noise.add(-1).mul_(ALPHA * scale).add_(ALPHA * scale * p)
+    noise = noise.mul_(scale)
+    return input.mul_(noise).add_(shift) if in_place else (input * noise).add_(shift)
+
+
+def _row(name: str, apply: Any, feature: bool, in_place: bool) -> Any:
+    mark, alias = ("_", "(a!)") if in_place else ("", "")
+    subject = "self" if in_place else "input"
+    return composite(f"{name}{mark}(Tensor{alias} {subject}, float p, bool train) -> Tensor{alias}")(
+        lambda input, p, train: apply(input, p, train, feature, in_place)
+    ).function
+
+
+dropout = _row("dropout", _dropped, False, False)
+dropout_ = _row("dropout", _dropped, False, True)
+feature_dropout = _row("feature_dropout", _dropped, True, False)
+feature_dropout_ = _row("feature_dropout", _dropped, True, True)
+alpha_dropout = _row("alpha_dropout", _alpha_dropped, False, False)
+alpha_dropout_ = _row("alpha_dropout", _alpha_dropped, False, True)
+feature_alpha_dropout = _row("feature_alpha_dropout", _alpha_dropped, True, False)
+feature_alpha_dropout_ = _row("feature_alpha_dropout", _alpha_dropped, True, True)
+
+
+@op(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+    out=False,
+    input=lambda g, result1, p, train: g * result1 * _kept_scale(p, train),
+)
+def _native_dropout(a: Any, p: float, train: Any) -> Any:
+    if type(a) is MetaArray:
+        return a.copy(), meta(a.shape, bool)
+    kept = _random.dropout_mask(a.shape, 0.0 if train is False else p)
+    return a * kept * a.dtype.type(_kept_scale(p, train)), kept
+
+
+def _kept_scale(p: float, train: Any) -> float:
+    return 1.0 if train is False else 0.0 if p == 1 else 1 / (1 - p)

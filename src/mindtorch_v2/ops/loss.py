@@ -1,0 +1,460 @@
+"""Rows of losses that compare element by element, or vectors with each other: squared, absolute, cross entropy of
+probabilities, divergences, margins of similarity. Losses against class indices are in `class_loss`.
+
+`reduction` is 0 (none), 1 (mean) or 2 (sum).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _op
+from .._dtype import FROM_NUMPY, combine
+from .._tensor import make
+from ..kernels.precision import is_half
+from . import composed
+from .creation import empty_like, zeros_like
+from .distance import pairwise_distance
+from .gates import log_sigmoid
+
+# Functions of torch.nn.functional, not methods of tensors.
+op = functools.partial(_op.op, method=False)
+composite = functools.partial(_op.composite, method=False)
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def reduce_loss(loss: Any, reduction: int) -> Any:
+    """The loss of each element, or their mean or sum."""
+    return loss.mean() if reduction == MEAN else loss.sum() if reduction == SUM else loss
+
+
+def per_element(g: Any, count: int, reduction: int) -> Any:
+    """The gradient of each element's loss from the gradient of the reduced one."""
+    return g / count if reduction == MEAN else g
+
+
+def reduced_array(loss: Any, reduction: int) -> Any:
+    """`reduce_loss` of an array."""
+    if reduction == MEAN:
+        return np.add.reduce(loss, None) / loss.dtype.type(loss.size) if loss.size else loss.dtype.type(np.nan)
+    return np.add.reduce(loss, None) if reduction == SUM else loss
+
+
+def promoted(*arrays: Any) -> tuple[list[Any], Any]:
+    """Arrays in the type they are computed in (float32 for 16-bit floats), and the type of the result."""
+    result = combine([(2 if a.ndim else 1, FROM_NUMPY[a.dtype]) for a in arrays if a is not None]).np
+    wide = np.dtype(np.float32) if is_half(result) else result
+    return [None if a is None else a.astype(wide, copy=False) for a in arrays], result
+
+
+# --- functions of a difference ----------------------------------------------------------------------------------------
+
+
+class Curve(NamedTuple):
+    """A loss as a function of input minus target, with one number that shapes it: value and slope of arrays, and of
+    tensors the slope and its own slope."""
+
+    value: Callable[[Any, float], Any]
+    slope: Callable[[Any, float], Any]
+    tensor_slope: Callable[[Any, float], Any]
+    curvature: Callable[[Any, float], Any]
+
+
+SQUARE = Curve(
+    value=lambda d, _: np.square(d),
+    slope=lambda d, _: d * 2,
+    tensor_slope=lambda d, _: d * 2,
+    curvature=lambda d, _: 2,
+)
+SMOOTH = Curve(
+    value=lambda d, beta: np.where(np.abs(d) < beta, 0.5 / beta * d * d, np.abs(d) - 0.5 * beta) if beta else np.abs(d),
+    slope=lambda d, beta: np.clip(d / beta, -1, 1) if beta else np.sign(d),
+    tensor_slope=lambda d, beta: (d / beta).clamp(-1, 1) if beta else d.sign(),
+    curvature=lambda d, beta: (d.abs() < beta) / beta if beta else 0,
+)
+HUBER = Curve(
+    value=lambda d, delta: np.where(np.abs(d) <= delta, 0.5 * d * d, delta * (np.abs(d) - 0.5 * delta)),
+    slope=lambda d, delta: np.clip(d, -delta, delta),
+    tensor_slope=lambda d, delta: d.clamp(-delta, delta),
+    curvature=lambda d, delta: d.abs() < delta,
+)
+
+
+def _difference(x: Any, target: Any) -> tuple[Any, Any]:
+    (x, target), result = promoted(x, target)
+    return np.subtract(x, target), result
+
+
+def _value(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
+    d, result = _difference(x, target)
+    return np.asarray(reduced_array(curve.value(d, number), reduction)).astype(result, copy=False)
+
+
+def _value_calls(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
+    """The same with the reduction as an op of its own."""
+    return reduce_loss(make(_value(curve, x._a, target._a, NONE, number)), reduction)
+
+
+def _slope(curve: Curve, g: Any, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
+    d, result = _difference(x, target)
+    factor = g.astype(d.dtype, copy=False)
+    if reduction == MEAN:
+        factor = factor / d.dtype.type(d.size)
+    return (curve.slope(d, number) * factor).astype(result, copy=False)
+
+
+def _by_gradient(curve: Curve, g: Any, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
+    """Gradient of `_slope` by the gradient it was given."""
+    return reduce_loss(g * curve.tensor_slope(x - target, number), reduction)
+
+
+def _by_input(curve: Curve, g: Any, given: Any, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
+    """Gradient of `_slope` by the input; by the target it is minus that."""
+    return per_element(g * given * curve.curvature(x - target, number), x._a.size, reduction)
+
+
+mse_loss_backward = op(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    out=False,
+    grad_output=lambda g, self, target, reduction: _by_gradient(SQUARE, g, self, target, reduction),
+    self=lambda g, grad_output, self, target, reduction: _by_input(SQUARE, g, grad_output, self, target, reduction),
+    target=lambda g, grad_output, self, target, reduction: -_by_input(SQUARE, g, grad_output, self, target, reduction),
+)(lambda g, x, target, reduction: _slope(SQUARE, g, x, target, reduction)).function
+
+mse_loss = op(
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    calls=lambda self, target, reduction: _value_calls(SQUARE, self, target, reduction),
+    self=lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction),
+    target=lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction),
+)(lambda x, target, reduction: _value(SQUARE, x, target, reduction)).function
+
+smooth_l1_loss_backward = op(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    out=False,
+    grad_output=lambda g, self, target, reduction, beta: _by_gradient(SMOOTH, g, self, target, reduction, beta),
+    self=lambda g, grad_output, self, target, reduction, beta: _by_input(
+        SMOOTH, g, grad_output, self, target, reduction, beta
+    ),
+    target=lambda g, grad_output, self, target, reduction, beta: -_by_input(
+        SMOOTH, g, grad_output, self, target, reduction, beta
+    ),
+)(lambda g, x, target, reduction, beta: _slope(SMOOTH, g, x, target, reduction, beta)).function
+
+
+def _smooth_calls(self: Any, target: Any, reduction: int, beta: float) -> Any:
+    if beta <= 0:
+        if beta < 0:
+            raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+        return l1_loss(self, target, reduction)
+    return _value_calls(SMOOTH, self, target, reduction, beta)
+
+
+def _smooth_array(x: Any, target: Any, reduction: int, beta: float) -> Any:
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    return _value(SMOOTH, x, target, reduction, beta)
+
+
+smooth_l1_loss = op(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
+    calls=_smooth_calls,
+    self=lambda g, self, target, reduction, beta: smooth_l1_loss_backward(g, self, target, reduction, beta),
+    target=lambda g, self, target, reduction, beta: smooth_l1_loss_backward(g, target, self, reduction, beta),
+)(_smooth_array).function
+
+huber_loss_backward = op(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    out=False,
+    grad_output=lambda g, self, target, reduction, delta: _by_gradient(HUBER, g, self, target, reduction, delta),
+    self=lambda g, grad_output, self, target, reduction, delta: _by_input(
+        HUBER, g, grad_output, self, target, reduction, delta
+    ),
+    target=lambda g, grad_output, self, target, reduction, delta: -_by_input(
+        HUBER, g, grad_output, self, target, reduction, delta
+    ),
+)(lambda g, x, target, reduction, delta: _slope(HUBER, g, x, target, reduction, delta)).function
+
+
+def _huber_array(x: Any, target: Any, reduction: int, delta: float) -> Any:
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    return _value(HUBER, x, target, reduction, delta)
+
+
+huber_loss = op(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
+    calls=lambda self, target, reduction, delta: reduce_loss(
+        make(_huber_array(self._a, target._a, NONE, delta)), reduction
+    ),
+    self=lambda g, self, target, reduction, delta: huber_loss_backward(g, self, target, reduction, delta),
+    target=lambda g, self, target, reduction, delta: huber_loss_backward(g, target, self, reduction, delta),
+)(_huber_array).function
+
+
+@composite("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+def _l1_loss(self: Any, target: Any, reduction: int) -> Any:
+    return reduce_loss((self - target).abs(), reduction)
+
+
+l1_loss = _l1_loss.function
+
+
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+@composite("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
+def _kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
+    if log_target:
+        return reduce_loss((target - self) * target.exp(), reduction)
+    product = target * self
+    return reduce_loss(target.xlogy(target) - product, reduction)
+
+
+kl_div = _kl_div.function
+
+SMALLEST_LOG = -100  # what a logarithm of 0 counts as
+SMALLEST_SLOPE = 1e-12
+
+
+def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> Any:
+    (x, target, weight), result = promoted(x, target, weight)
+    if x.size and not (x.min() >= 0 and x.max() <= 1):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    with np.errstate(divide="ignore"):
+        right, wrong = np.maximum(np.log(x), SMALLEST_LOG), np.maximum(np.log1p(-x), SMALLEST_LOG)
+    loss = (target - 1) * wrong - target * right
+    if weight is not None:
+        loss = loss * weight
+    return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
+
+
+def _cross_entropy_slope(g: Any, x: Any, target: Any, weight: Any, reduction: int) -> Any:
+    (g, x, target, weight), result = promoted(g, x, target, weight)
+    slope = g * (x - target) / np.maximum((1 - x) * x, SMALLEST_SLOPE)
+    if weight is not None:
+        slope = slope * weight
+    if reduction == MEAN:
+        slope = slope / slope.dtype.type(x.size)
+    return slope.astype(result, copy=False)
+
+
+def weighted(loss: Any, weight: Any) -> Any:
+    return loss if weight is None else loss * weight
+
+
+def _spread_of(x: Any) -> Any:
+    return ((1 - x) * x).clamp(min=SMALLEST_SLOPE)
+
+
+def _probability_slope(g: Any, x: Any, target: Any, weight: Any, reduction: int) -> Any:
+    return reduce_loss(weighted(g * (x - target) / _spread_of(x), weight), reduction)
+
+
+def _probability_curve(g: Any, given: Any, x: Any, target: Any, weight: Any, reduction: int) -> Any:
+    spread = _spread_of(x)
+    curve = (x * x - 2 * x * target + target) / (spread * spread)
+    return per_element(weighted(g * given * curve, weight), x._a.size, reduction)
+
+
+def _probability_target(g: Any, given: Any, x: Any, weight: Any, reduction: int) -> Any:
+    return per_element(weighted(-g * given / _spread_of(x), weight), x._a.size, reduction)
+
+
+binary_cross_entropy_backward = op(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
+    "int reduction=1) -> Tensor",
+    out=False,
+    grad_output=lambda g, self, target, weight, reduction: _probability_slope(g, self, target, weight, reduction),
+    self=lambda g, grad_output, self, target, weight, reduction: _probability_curve(
+        g, grad_output, self, target, weight, reduction
+    ),
+    target=lambda g, grad_output, self, weight, reduction: _probability_target(
+        g, grad_output, self, weight, reduction
+    ),
+)(_cross_entropy_slope).function
+
+binary_cross_entropy = op(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+    calls=lambda self, target, weight, reduction: reduce_loss(
+        make(_cross_entropy_array(self._a, target._a, None if weight is None else weight._a, NONE)), reduction
+    ),
+    self=lambda g, self, target, weight, reduction: binary_cross_entropy_backward(g, self, target, weight, reduction),
+    target=lambda g, self, weight, reduction: per_element(
+        weighted(((1 - self).log() - self.log()) * g, weight), self._a.size, reduction
+    ),
+)(_cross_entropy_array).function
+
+
+def _logits_array(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    (x, target, weight, pos_weight), result = promoted(x, target, weight, pos_weight)
+    # -log(sigmoid(x)), without overflow on either side.
+    loss = np.logaddexp(-x, x.dtype.type(0))
+    if pos_weight is not None:
+        loss = loss * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * x + loss
+    if weight is not None:
+        loss = loss * weight
+    return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
+
+
+def _logits_calls(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    scores = log_sigmoid.function(self)
+    if pos_weight is not None:
+        scores = scores.mul_((pos_weight - 1).mul(target).add_(1))
+    loss = empty_like(target).fill_(1).sub_(target).mul_(self).sub_(scores)
+    if weight is not None:
+        loss = loss.mul_(weight)
+    return reduce_loss(loss, reduction)
+
+
+def _logits_gradient(g: Any, x: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    in_place = not composed.wanted()
+    if pos_weight is None:
+        slope = x.sigmoid().sub_(target) if in_place else x.sigmoid() - target
+    else:
+        t = pos_weight * target
+        slope = (t + 1 - target) * x.sigmoid() - t
+    slope = slope.mul_(g) if in_place else slope * g
+    slope = weighted(slope, weight)
+    if reduction != MEAN:
+        return slope
+    return slope.div_(x._a.size) if in_place else slope / x._a.size
+
+
+def _logits_target(g: Any, x: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    if pos_weight is None:
+        slope = -x
+    else:
+        slope = log_sigmoid.function(-x) - pos_weight * log_sigmoid.function(x)
+    return per_element(weighted(slope * g, weight), x._a.size, reduction)
+
+
+binary_cross_entropy_with_logits = op(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=1) -> Tensor",
+    out=False,
+    calls=_logits_calls,
+    self=lambda g, self, target, weight, pos_weight, reduction: _logits_gradient(
+        g, self, target, weight, pos_weight, reduction
+    ),
+    target=lambda g, self, weight, pos_weight, reduction: _logits_target(g, self, weight, pos_weight, reduction),
+)(_logits_array).function
+
+
+@composite(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"
+)
+def _poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+    if log_input:
+        product = target * input
+        loss = input.exp() - product
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return reduce_loss(loss, reduction)
+
+
+poisson_nll_loss = _poisson_nll_loss.function
+
+
+# --- margins ----------------------------------------------------------------------------------------------------------
+
+
+@composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
+def _hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) -> Any:
+    nothing = zeros_like(self)
+    apart = (margin - self).clamp_min_(0)
+    loss = apart.where(target != 1, nothing) + self.where(target != -1, nothing)
+    return reduce_loss(loss, reduction)
+
+
+hinge_embedding_loss = _hinge_embedding_loss.function
+
+
+@composite(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+)
+def _margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
+    return reduce_loss(((input1 - input2) * -target + margin).clamp_min_(0), reduction)
+
+
+margin_ranking_loss = _margin_ranking_loss.function
+
+
+def _check_cosine(input1: Any, input2: Any, target: Any) -> None:
+    rank = target._a.ndim
+    if rank > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1._a.ndim != rank + 1 or input2._a.ndim != rank + 1:
+        raise RuntimeError(
+            f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with sizes "
+            f"{list(input1._a.shape)} and {list(input2._a.shape)}."
+        )
+
+
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+)
+def _cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
+    _check_cosine(input1, input2, target)
+    dim = target._a.ndim
+    product = (input1 * input2).sum(dim)
+    sizes = [(x * x).sum(dim) + 1e-12 for x in (input1, input2)]
+    cosine = product / (sizes[0] * sizes[1]).sqrt()
+    nothing = zeros_like(cosine)
+    apart = (cosine - margin).clamp_min_(0)
+    loss = (1 - cosine).where(target == 1, nothing) + apart.where(target == -1, nothing)
+    return reduce_loss(loss, reduction)
+
+
+cosine_embedding_loss = _cosine_embedding_loss.function
+
+
+@composite(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=1e-06, "
+    "bool swap=False, int reduction=1) -> Tensor"
+)
+def _triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool,
+                         reduction: int) -> Any:  # fmt: skip
+    ranks = [x._a.ndim for x in (anchor, positive, negative)]
+    if len(set(ranks)) > 1:
+        raise RuntimeError(
+            f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {ranks[0]}D, positive {ranks[1]}D, and negative {ranks[2]}D inputs"
+        )
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return reduce_loss((margin + near - far).clamp_min(0), reduction)
+
+
+triplet_margin_loss = _triplet_margin_loss.function
+
+
+def _soft_margin_array(x: Any, target: Any, reduction: int) -> Any:
+    (x, target), result = promoted(x, target)
+    loss = np.log1p(np.exp(-target * x))
+    return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
+
+
+def _soft_margin_gradient(g: Any, x: Any, target: Any, reduction: int) -> Any:
+    return per_element(-target * (-target * x).sigmoid() * g, x._a.size, reduction)
+
+
+soft_margin_loss = op(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    calls=lambda self, target, reduction: reduce_loss((-target).mul_(self).exp_().log1p_(), reduction),
+    self=lambda g, self, target, reduction: soft_margin_loss_backward(g, self, target, reduction),
+)(_soft_margin_array).function
+
+soft_margin_loss_backward = composite(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor"
+)(_soft_margin_gradient).function

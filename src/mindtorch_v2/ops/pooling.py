@@ -1,0 +1,299 @@
+"""Rows of pooling: maxima, averages, adaptive and fractional windows, and unpooling.
+
+One dimension is computed as two, the first of size 1. Sizes may be given once for all dimensions.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import _op, _tap
+from .._tensor import make
+from ..autograd import grad_mode, graph
+from ..kernels import pool
+from ..kernels.fold import Shape
+from .sizes import expanded
+from .view import unsqueeze
+
+# Functions of torch.nn.functional, not methods of tensors.
+op = functools.partial(_op.op, method=False)
+composite = functools.partial(_op.composite, method=False)
+
+
+def _sizes(name: str, ndim: int, **given: Any) -> list[Shape]:
+    """Each size once per dimension; stride is the kernel's size unless given."""
+    sizes = []
+    for label, value in given.items():
+        size = expanded(value, ndim) if isinstance(value, (int, np.integer)) or len(value) else sizes[0]
+        if len(size) != ndim:
+            axes = {2: "two ints", 3: "three ints"}.get(ndim, "one int")
+            raise RuntimeError(f"{name}: {label} must either be a single int, or a tuple of {axes}")
+        sizes.append(size)
+    return sizes
+
+
+def _at_indices(g: Any, indices: Any, ndim: int) -> Any:
+    """What `g` holds at indices that count places in a flat plane."""
+    lead = g._a.shape[: g._a.ndim - ndim]
+    flat = g.contiguous().view((*lead, math.prod(g._a.shape[g._a.ndim - ndim :])))
+    places = indices.view((*lead, math.prod(indices._a.shape[indices._a.ndim - ndim :])))
+    return flat.gather(-1, places).view(indices._a.shape)
+
+
+def _watched(self: Any) -> bool:
+    """Whether somebody will look at more than the values: a graph or a recorder."""
+    return _tap.SLOT.recorder is not None or (graph.edge(self) is not None and grad_mode.is_grad_enabled())
+
+
+# --- maxima -----------------------------------------------------------------------------------------------------------
+
+_MAX = "int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, int[{n}] dilation=1, bool ceil_mode=False"
+
+
+def _max_pool_rows(n: int) -> tuple[Any, Any]:
+    """max_pool2d or max_pool3d: with indices, and without."""
+    name, arguments = f"max_pool{n}d", _MAX.format(n=n)
+
+    def geometry(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> list[Shape]:
+        return _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+
+    @op(
+        f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
+        f"int[{n}] padding, int[{n}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        out=False,
+        grad_output=lambda g, indices: _at_indices(g, indices, n),
+    )
+    def backward(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+                 indices: Any) -> Any:  # fmt: skip
+        return pool.max_pool_backward(
+            g, indices, x.shape, *geometry(kernel_size, stride, padding, dilation), ceil_mode
+        )
+
+    @op(
+        f"{name}_with_indices(Tensor self, {arguments}) -> (Tensor, Tensor)",
+        out=False,
+        self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: backward.function(
+            g, self, kernel_size, stride, padding, dilation, ceil_mode, result1
+        ),
+    )
+    def with_indices(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+        return pool.max_pool_forward(x, *geometry(kernel_size, stride, padding, dilation), ceil_mode)
+
+    @composite(f"{name}(Tensor self, {arguments}) -> Tensor")
+    def values(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+        if not _watched(self):
+            sizes = geometry(kernel_size, stride, padding, dilation)
+            return make(pool.max_pool_values(self._a, *sizes, ceil_mode))
+        return with_indices.function(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+    return with_indices.function, values.function
+
+
+max_pool2d_with_indices, max_pool2d = _max_pool_rows(2)
+max_pool3d_with_indices, max_pool3d = _max_pool_rows(3)
+
+
+@composite(f"max_pool1d_with_indices(Tensor self, {_MAX.format(n=1)}) -> (Tensor, Tensor)")
+def _max_pool1d_with_indices(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+                             ceil_mode: bool) -> Any:  # fmt: skip
+    sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    kernel, step, pad, spread = (size[0] for size in sizes)
+    both = max_pool2d_with_indices(unsqueeze(self, -2), (1, kernel), (1, step), (0, pad), (1, spread), ceil_mode)
+    return tuple(t.squeeze(-2) for t in both)
+
+
+max_pool1d_with_indices = _max_pool1d_with_indices.function
+
+
+@composite(f"max_pool1d(Tensor self, {_MAX.format(n=1)}) -> Tensor")
+def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    if graph.edge(self) is not None and grad_mode.is_grad_enabled():
+        return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    return make(pool.max_pool_values(self._a, *sizes, ceil_mode))
+
+
+max_pool1d = _max_pool1d.function
+
+
+# --- adaptive and fractional maxima -----------------------------------------------------------------------------------
+
+
+def _adaptive_max_pool(n: int) -> Any:
+    @op(
+        f"adaptive_max_pool{n}d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+        out=False,
+        grad_output=lambda g, indices: _at_indices(g, indices, n),
+    )
+    def backward(g: Any, x: Any, indices: Any) -> Any:
+        return pool.adaptive_max_pool_backward(g, indices, x.shape, g.shape[-n:])
+
+    @op(
+        f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
+        out=False,
+        self=lambda g, self, result1: backward.function(g, self, result1),
+    )
+    def forward(x: Any, output_size: Any) -> Any:
+        return pool.adaptive_max_pool_forward(x, expanded(output_size, n))
+
+    return forward.function
+
+
+adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max_pool(2), _adaptive_max_pool(3)
+
+
+@composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
+def _adaptive_max_pool1d(self: Any, output_size: Any) -> Any:
+    both = adaptive_max_pool2d(unsqueeze(self, -2), (1, *expanded(output_size, 1)))
+    return tuple(t.squeeze(-2) for t in both)
+
+
+adaptive_max_pool1d = _adaptive_max_pool1d.function
+
+
+def _fractional_max_pool(n: int) -> Any:
+    @op(
+        f"fractional_max_pool{n}d_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, "
+        f"int[{n}] output_size, Tensor indices) -> Tensor",
+        out=False,
+        grad_output=lambda g, indices: _at_indices(g, indices, n),
+    )
+    def backward(g: Any, x: Any, kernel_size: Any, output_size: Any, indices: Any) -> Any:
+        return pool.fractional_max_pool_backward(g, indices, x.shape, expanded(output_size, n))
+
+    @op(
+        f"fractional_max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] output_size, Tensor random_samples) "
+        "-> (Tensor, Tensor)",
+        out=False,
+        self=lambda g, self, kernel_size, output_size, result1: backward.function(
+            g, self, kernel_size, output_size, result1
+        ),
+    )
+    def forward(x: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
+        return pool.fractional_max_pool_forward(x, expanded(kernel_size, n), expanded(output_size, n), random_samples)
+
+    return forward.function
+
+
+fractional_max_pool2d, fractional_max_pool3d = _fractional_max_pool(2), _fractional_max_pool(3)
+
+
+# --- unpooling --------------------------------------------------------------------------------------------------------
+
+
+@op(
+    "max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
+    self=lambda g, indices: _at_indices(g, indices, 2),
+)
+def _max_unpool2d(x: Any, indices: Any, output_size: Any) -> Any:
+    return pool.max_unpool_forward(x, indices, expanded(output_size, 2))
+
+
+@op(
+    "max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+    self=lambda g, indices: _at_indices(g, indices, 3),
+)
+def _max_unpool3d(x: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> Any:
+    return pool.max_unpool_forward(x, indices, expanded(output_size, 3))
+
+
+max_unpool2d, max_unpool3d = _max_unpool2d.function, _max_unpool3d.function
+
+
+# --- averages ---------------------------------------------------------------------------------------------------------
+
+
+def _avg_pool(n: int) -> Any:
+    """Rows of avg_pool2d or avg_pool3d and of its gradient."""
+    name = f"avg_pool{n}d"
+
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, "
+        "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        out=False,
+        grad_output=lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+            forward.function(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        ),
+    )
+    def backward(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
+        sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
+        return pool.avg_pool_backward(g, x.shape, *sizes, *rest)
+
+    @op(
+        f"{name}(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
+        "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+            backward.function(
+                g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            )
+        ),
+    )
+    def forward(x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
+        sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
+        return pool.avg_pool_forward(x, *sizes, *rest)
+
+    return forward.function
+
+
+avg_pool2d, avg_pool3d = _avg_pool(2), _avg_pool(3)
+
+
+@composite(
+    "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor"
+)
+def _avg_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool) -> Any:
+    sizes = _sizes("avg_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding)
+    kernel, step, pad = (size[0] for size in sizes)
+    flat = avg_pool2d(unsqueeze(self, -2), (1, kernel), (1, step), (0, pad), ceil_mode, count_include_pad)
+    return flat.squeeze(-2)
+
+
+avg_pool1d = _avg_pool1d.function
+
+
+def _adaptive_avg_pool(n: int) -> Any:
+    """Rows of adaptive_avg_pool2d or adaptive_avg_pool3d; one window over everything is a mean."""
+    name = f"adaptive_avg_pool{n}d"
+
+    @op(
+        f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
+        out=False,
+        grad_output=lambda g, grad_output_sizes: inner.function(g, grad_output_sizes[-n:]),
+    )
+    def backward(g: Any, x: Any) -> Any:
+        return pool.adaptive_avg_pool_backward(g, x.shape, g.shape[-n:])
+
+    @op(
+        f"_{name}(Tensor self, int[{n}] output_size) -> Tensor",
+        out=False,
+        self=lambda g, self: backward.function(g, self),
+    )
+    def inner(x: Any, output_size: Any) -> Any:
+        return pool.adaptive_avg_pool_forward(x, expanded(output_size, n))
+
+    @composite(f"{name}(Tensor self, int[{n}] output_size) -> Tensor")
+    def outer(self: Any, output_size: Any) -> Any:
+        size = expanded(output_size, n)
+        if len(size) != n:
+            raise RuntimeError(f"{name}: output_size must be {n}")
+        if set(size) == {1} and self._a.ndim > n and self._a.dtype.kind in "fcV":
+            return self.mean(tuple(range(-n, 0)), keepdim=True)
+        return inner.function(self, size)
+
+    return outer.function
+
+
+adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_avg_pool(2), _adaptive_avg_pool(3)
+
+
+@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
+def _adaptive_avg_pool1d(self: Any, output_size: Any) -> Any:
+    return adaptive_avg_pool2d(unsqueeze(self, -2), (1, *expanded(output_size, 1))).squeeze(-2)
+
+
+adaptive_avg_pool1d = _adaptive_avg_pool1d.function

@@ -1,0 +1,15 @@
+"""Sizes that users give once for all dimensions, or one for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def expanded(value: Any, count: int) -> tuple[int, ...]:
+    """A size for each of `count` dimensions; a wrong number of sizes is left for the operator to refuse."""
+    if isinstance(value, (int, np.integer)):
+        return (int(value),) * count
+    values = tuple(int(v) for v in value)
+    return values * count if len(values) == 1 else values
