@@ -29,16 +29,22 @@ def is_mask(index: Array) -> bool:
     return index.dtype in MASK
 
 
-def _selector(indices: Indices) -> tuple[Any, ...]:
+def _selector(shape: tuple[int, ...], indices: Indices) -> tuple[Any, ...]:
     """The tuple NumPy indexes with."""
     found: list[Any] = []
+    axis = 0
     for index in indices:
         if index is None:
             found.append(ALL)
-        elif index.dtype in INTEGER or index.dtype.kind == "b":
+            axis += 1
+        elif index.dtype in INTEGER:
             found.append(index)
+            axis += 1
         elif index.dtype in MASK:
-            found.append(index.astype(np.bool_))
+            if index.shape != shape[axis : axis + index.ndim]:
+                _check_mask(shape, index, axis)
+            found.append(index if index.dtype.kind == "b" else index.astype(np.bool_))
+            axis += index.ndim
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     return tuple(found)
@@ -47,11 +53,10 @@ def _selector(indices: Indices) -> tuple[Any, ...]:
 def integers(shape: tuple[int, ...], indices: Indices) -> list[Array | None]:
     """Checked integer indices, none negative, one entry per dimension; masks become positions of what is true."""
     found: list[Array | None] = []
-    for given in _selector(indices):
+    for given in _selector(shape, indices):
         if given is ALL:
             found.append(None)
         elif given.dtype.kind == "b":
-            _check_mask(shape, given, len(found))
             found.extend(given.nonzero())
         else:
             found.append(given)
@@ -78,12 +83,11 @@ def _in_range(index: Array, size: int, number: int) -> Array:
     """An index with negative entries counted from the end; `number` says which of the indices it is."""
     if index.size == 0:
         return index
-    low, high = index.min(), index.max()
-    if low < -size or high >= size:
-        worst = low if low < -size else high
+    low = index.min()
+    if low < -size or index.max() >= size:
         flat = index.reshape(-1)
-        worst = flat[(flat < -size) | (flat >= size)][0]
-        raise IndexError(f"index {worst} is out of bounds for dimension {number} with size {size}")
+        first = flat[(flat < -size) | (flat >= size)][0]
+        raise IndexError(f"index {first} is out of bounds for dimension {number} with size {size}")
     return np.where(index < 0, index + size, index) if low < 0 else index
 
 
@@ -140,7 +144,7 @@ def _explained(a: Array, indices: Indices, error: Exception) -> Exception:
 
 def index(a: Array, indices: Indices) -> Array:
     """``a[indices]`` as a new array in row-major order."""
-    selector = _selector(indices)
+    selector = _selector(a.shape, indices)
     try:
         if len(selector) == 1 and selector[0] is not ALL and selector[0].dtype.kind != "b":
             return a.take(selector[0], axis=0)
@@ -174,12 +178,14 @@ def put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> 
     if accumulate:
         _add(a, indices, values)
         return
-    selector = _selector(indices)
+    selector = _selector(a.shape, indices)
     try:
+        if values.size == 0:  # NumPy does not look at shapes where there is nothing to write
+            np.broadcast_to(values, Plan(a.shape, indices).shape)
         a[selector] = values
     except IndexError as error:
         raise _explained(a, indices, error) from None
-    except ValueError:
+    except (TypeError, ValueError):
         raise value_error(values.shape, Plan(a.shape, indices).shape) from None
 
 
