@@ -1,8 +1,8 @@
 """Writes the pieces that the generated functions of an op are made of: signatures, events, nodes, results, backward.
 
 `_forward` puts them together into an op's public function and its recorded twin. The text is compiled when an op is
-first called and can be read in tracebacks (`linecache`) or by `source(op)`. Names in generated code: `K` kernel, `U`
-ufunc, `S` slow path, `E` the op without its fast paths, `R` recorded twin, `C` node class, `F` gradient formula, `O`
+first called and can be read in tracebacks (`linecache`) or by `source(op)`. Names in generated code: `K` kernel, `Q`
+kernel of the quick case, `U` ufunc, `S` slow path, `E` the op without its fast paths, `R` recorded twin, `C` node class, `F` gradient formula, `O`
 what an operator does with operands that are not tensors, each followed by the op's identifier.
 """
 
@@ -144,7 +144,7 @@ def open_event(lines: Lines, op: Any, flags: int) -> None:
         lines.add(f"key = {_inputs_key(op)}", "try:", "    ins = INPUT_IDS.get(key) or INTERN(key)")
         lines.add("except TypeError:", "    ins = INTERN(FREEZE(key))")
     if flags & _tap.STACKS:
-        lines.add("stack = STACK()")
+        lines.add("stack = ENTER_OP()")
     lines.add("t0 = clock()", "try:")
     lines.depth += 1
 
@@ -154,6 +154,8 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     inputs = "ins" if flags & _tap.SHAPES else "0"
     stack = "stack" if flags & _tap.STACKS else "0"
     lines.add("finally:", f"    lane.extend((t0, clock(), {op.event}, seq, {inputs}, {stack}))")
+    if flags & _tap.STACKS:
+        lines.add("    LEAVE_OP()")
 
 
 def saved_items(op: Any) -> list[tuple[str, str]]:

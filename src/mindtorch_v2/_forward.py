@@ -130,7 +130,7 @@ def _dtype_guard(op: Any) -> str:
     if plain_ufunc and op.rule != "float" and op.takes == ALL_KINDS:
         return ""
     fits = ["a0.dtype is F32", "a0.dtype is F64"]
-    if plain_ufunc and op.rule != "float" and "i" in op.takes:
+    if plain_ufunc and op.kernel is None and op.rule != "float" and "i" in op.takes:
         fits.append("a0.dtype is I64")
     return f"({' or '.join(fits)})"
 
@@ -281,6 +281,12 @@ def _unpack_varargs(lines: Lines, op: Any) -> None:
 
 def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     """The fast path of every other kind of op: arguments of the right types."""
+    if op.fast is not None:
+        lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}:")
+        lines.depth += 1
+        call = f"r0 = Q_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
+        _case(lines, op, flags, recorded, ["try:", "    " + call, "except ValueError:", f"    return {_slow(op)}"])
+        lines.depth -= 1
     lines.add(f"if {' and '.join(guards(op)) or 'True'}:")
     lines.depth += 1
     if op.kind in ("composite", "value"):

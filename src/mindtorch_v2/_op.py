@@ -50,6 +50,7 @@ class Op:
         all_flops: Callable[..., int] | None = None,
         fast_when: dict[str, Any] | None = None,
         number_fast: bool = True,
+        fast: tuple[str, Callable[..., Any]] | None = None,  # a condition in generated code, and the kernel for it
         takes: str = _forward.ALL_KINDS,
         label: str | None = None,
         check: Callable[..., None] | None = None,
@@ -71,6 +72,7 @@ class Op:
         self.python_name = parsed.name
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
+        self.fast = fast
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{parsed.name}_cpu"
@@ -185,6 +187,8 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"U_{op.base.ident}"] = op.base.ufunc
     if op.base is not None and op.base.kernel is not None:
         NAMESPACE[f"K_{op.base.ident}"] = op.base.kernel
+    if op.fast is not None:
+        NAMESPACE[f"Q_{ident}"] = op.fast[1]
     if op.calls is not None:
         NAMESPACE[f"V_{ident}"] = op.calls
     if op.replay is not None:

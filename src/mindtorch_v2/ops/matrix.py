@@ -108,23 +108,20 @@ def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
     return mm(conj(t(mat1)), g)
 
 
+_PLAIN_MATRICES = (
+    "input._a.dtype is mat2._a.dtype and (input._a.dtype is F32 or input._a.dtype is F64) and input._a.ndim == 2 "
+    "and mat2._a.ndim == 2"
+)
+
+
 @op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    fast=(_PLAIN_MATRICES, np.ndarray.dot),
     flops=lambda i: 2 * i.shapes[0][0] * i.shapes[0][1] * i.shapes[1][1],
     self=lambda g, mat2, self_sizes, self_strides: left_gradient(g, mat2, self_sizes, self_strides),
     mat2=lambda g, self, mat2_sizes, mat2_strides: right_gradient(g, self, mat2_sizes, mat2_strides),
 )
 def _mm(a: Any, b: Any) -> Any:
-    d = a.dtype
-    if (d is F32 or d is F64) and b.dtype is d and a.ndim == 2 and b.ndim == 2:
-        try:
-            return a.dot(b)
-        except ValueError:
-            pass
-    return _mm_checked(a, b)
-
-
-def _mm_checked(a: Any, b: Any) -> Any:
     if a.ndim != 2 or b.ndim != 2:
         raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
     _check_multiply(a, b)

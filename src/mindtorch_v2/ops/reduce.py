@@ -51,13 +51,24 @@ def settled(dim: Any, keepdim: bool, axis: Any, keepdims: Any) -> tuple[Any, boo
 # --- sums and means ---------------------------------------------------------------------------------------------------
 
 F32 = np.dtype(np.float32)
-_add_reduce = np.add.reduce
+_asarray = np.asarray
+
+
+class _Ones(dict[int, Any]):
+    """Vectors of ones by length: a product with them sums a small array in a quarter of the time of `add.reduce`."""
+
+    def __missing__(self, n: int) -> Any:
+        ones = self[n] = np.ones(n, np.float32)
+        return ones
+
+
+_ONES = _Ones()
 
 
 @op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
-    if dtype is None and a.dtype is F32 and a.size < 4096:
-        return _add_reduce(a, None)
+    if dtype is None and a.dtype is F32 and a.size <= 1024 and a.flags.c_contiguous:
+        return _asarray(a.reshape(-1).dot(_ONES[a.size]))
     return kernels.sum(a, dtype=_np(dtype))
 
 
@@ -70,14 +81,18 @@ def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return kernels.sum(a, dim, keepdim, dtype=_np(dtype))
 
 
+_sum_all = _sum.function
+
+
 @front("sum")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None,
         keepdims: Any = None) -> Any:  # fmt: skip
     """Sum of all elements, or over some dimensions."""
-    if axis is not None or keepdims is not None:
-        dim, keepdim = settled(dim, keepdim, axis, keepdims)
+    if dim is None and not keepdim and axis is None and keepdims is None and dtype is None and out is None:
+        return _sum_all(input)
+    dim, keepdim = settled(dim, keepdim, axis, keepdims)
     if dim is None and out is None and not keepdim:
-        return _sum.function(input, dtype=dtype)
+        return _sum_all(input, dtype=dtype)
     return _sum_dim.function(input, dim, keepdim, dtype=dtype, out=out)
 
 

@@ -97,6 +97,9 @@ def _view(a: Any, size: Any) -> Any:
     return result
 
 
+_view_ints = _view.function
+
+
 @composite("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
 def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
     """Other elements on the same bytes; takes no part in autograd."""
@@ -131,8 +134,8 @@ def view_as_given(input: Tensor, *shape: Any, size: Any = MISSING, dtype: Any = 
     if shape:
         first = shape[0]
         if type(first) is int:
-            size = shape
-        elif isinstance(first, DType):
+            return _view_ints(input, *shape)  # type: ignore[no-any-return]
+        if isinstance(first, DType):
             dtype = first
         else:
             size = first if len(shape) == 1 else shape
