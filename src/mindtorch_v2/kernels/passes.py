@@ -97,13 +97,13 @@ at_most = _bounded(np.minimum)
 # --- choices ----------------------------------------------------------------------------------------------------------
 
 # Floats are chosen by their bits, as integers: np.where jumps at every element, which costs ten times as much.
-_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_BITS = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def keep(x: Any, mask: Any, out: Any = None) -> Any:
     """``x`` where ``mask`` holds, else 0, whatever x is there (nan and inf too)."""
     bits = _BITS.get(x.dtype.itemsize)
-    if bits is None or x.dtype.kind == "b":
+    if bits is None:
         return np.positive(np.where(mask, x, np.zeros((), x.dtype)), out=out)
     if out is not None:
         np.multiply(x.view(bits), mask, out=out.view(bits))
@@ -113,7 +113,7 @@ def keep(x: Any, mask: Any, out: Any = None) -> Any:
 
 
 def choose(mask: Any, x: Any, y: Any, out: Any = None) -> Any:
-    """``x`` where ``mask`` holds, else ``y``; both are arrays of one dtype of two, four or eight bytes."""
+    """``x`` where ``mask`` holds, else ``y``; both are arrays of one dtype of up to eight bytes."""
     bits = _BITS[x.dtype.itemsize]
     chosen = np.subtract(x.view(bits), y.view(bits))  # wraps around, and back again
     chosen *= mask

@@ -68,8 +68,7 @@ def sinc(x: Any, out: Any = None) -> Any:
 
 def nan_to_num(x: Any, nan: Any, posinf: Any, neginf: Any, out: Any = None) -> Any:
     """Finite numbers in place of nan and the infinities."""
-    result = np.positive(x) if out is None else out
-    result = np.asarray(result)
+    result = x.copy() if out is None else out
     if out is not None and out is not x:
         np.copyto(out, x)
     if x.dtype.kind == "c":

@@ -194,7 +194,7 @@ def _bound_rows(name: str, kernel: Any, keep: str, cut: str) -> tuple[Op, Op]:
         f"{name}(Tensor self, Scalar {bound}) -> Tensor",
         kernel,
         rule="same",
-        takes="if",
+        takes="bif",
         label="clamp",
         promotes=(bound,),
         check=_check_clamp,
@@ -204,7 +204,7 @@ def _bound_rows(name: str, kernel: Any, keep: str, cut: str) -> tuple[Op, Op]:
         f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor",
         kernel,
         rule="same",
-        takes="if",
+        takes="bif",
         label="clamp",
         number_fast=False,
         check=_check_clamp,
@@ -301,8 +301,8 @@ nextafter = binary(
 nextafter_ = in_place(nextafter)
 
 
-def _ldexp_other(g: Any, self: Any, other: Any, result: Any) -> Any:
-    return g * (result * math.log(2)) if other.is_floating_point() else None
+def _ldexp_other(g: Any, other: Any, result: Any) -> Any:
+    return g * conj_of(result * math.log(2)) if operand_rank(other)[1].category > 1 else None
 
 
 ldexp = binary(
@@ -310,7 +310,7 @@ ldexp = binary(
     kernels.ldexp,
     "float",
     number_fast=False,
-    self=lambda g, other: g * 2**other,
+    self=lambda g, other: g * conj_of(2**other),
     other=_ldexp_other,
 )
 
