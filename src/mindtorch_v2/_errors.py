@@ -51,3 +51,12 @@ def wrap_dims(dims: Any, ndim: int) -> tuple[int, ...]:
         twice = next(d for d in wrapped if wrapped.count(d) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     return wrapped
+
+
+def refuse_overlap(a: Any) -> None:
+    """Refuse to write into an array in which several elements lie at one place, as those of an expanded one do."""
+    if a.size and any(stride == 0 and n > 1 for n, stride in zip(a.shape, a.strides)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )

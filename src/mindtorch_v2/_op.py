@@ -19,7 +19,7 @@ from . import _codegen, _forward, _schema, _tap
 from ._codegen import MISSING
 from ._dtype import SCALAR_TYPE_NUMBERS, bfloat16, can_cast, combine, dtype, float16, float32, get_default_dtype
 from ._dtype import FROM_NUMPY, number_type
-from ._errors import broadcast_error, shape_text
+from ._errors import broadcast_error, refuse_overlap, shape_text
 from ._meta import MetaArray, meta, to_meta
 from ._schema import Argument
 from ._storage import CountedStorage, OneOfMany, Storage, View
@@ -710,10 +710,6 @@ def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
     )
 
 
-def _overlaps_itself(a: Any) -> bool:
-    return any(stride == 0 and n > 1 for n, stride in zip(a.shape, a.strides, strict=True))
-
-
 def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
     self = given[0]
     if op.calls is not None and _tap.SLOT.recorder is not None:
@@ -728,11 +724,8 @@ def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         if type(self._a) is not MetaArray:
             op.kernel(*[unwrap(v) for v in given])
         return
-    if type(self._a) is not MetaArray and self._a.size and _overlaps_itself(self._a):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
+    if type(self._a) is not MetaArray:
+        refuse_overlap(self._a)
     results = _compute(op.base, given)
     r = as_array(results)
     to, from_ = self.dtype, FROM_NUMPY[r.dtype]
@@ -746,12 +739,17 @@ def _run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         np.copyto(self._a, r, casting="unsafe")
 
 
-def in_place(op: Op, *, node: str | None = None, calls: Callable[..., Any] | None = None, **formulas: Any) -> Op:
-    """The row of `op_`, derived from the row of `op`; formulas are given where they differ."""
-    text = op.schema.text
-    head, _, tail = text.partition("(")
-    name, dot, overload = head.partition(".")
-    schema = f"{name}_{dot}{overload}({tail.rpartition('->')[0]}-> Tensor"
+def in_place(
+    op: Op,
+    *,
+    node: str | None = None,
+    calls: Callable[..., Any] | None = None,
+    overload: str | None = None,
+    **formulas: Any,
+) -> Op:
+    """The row of `op_`, derived from the row of `op`; formulas and the overload's name are given where they differ."""
+    name = op.schema.name + "_" + (f".{overload or op.schema.overload}" if overload or op.schema.overload else "")
+    schema = f"{name}({op.schema.text.partition('(')[2].rpartition('->')[0]}-> Tensor"
     return Op(
         schema,
         None,

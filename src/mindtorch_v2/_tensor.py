@@ -250,9 +250,14 @@ def address(a: np.ndarray[Any, Any]) -> int:
 
 def memory_owner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array that owns the memory `a` looks at."""
-    while isinstance(a.base, np.ndarray):
-        a = a.base
-    return a
+    while True:
+        base = a.base
+        if not isinstance(base, np.ndarray):
+            # `as_strided` puts an object of its own in between.
+            base = getattr(base, "base", None)
+            if not isinstance(base, np.ndarray):
+                return a
+        a = base
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _device, _dtype
 from .._dtype import dtype as DType
+from .._errors import refuse_overlap
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op
@@ -334,6 +335,8 @@ def _copy_(a: Any, src: Any, non_blocking: bool) -> None:
         return
     if type(src) is MetaArray:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if 0 in a.strides:
+        refuse_overlap(a)
     if src.dtype.kind == "c" and a.dtype.kind != "c":
         src = src.real
     try:
