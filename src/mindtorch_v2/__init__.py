@@ -87,3 +87,9 @@ from . import autograd, fft, optim, random, signal, special, utils  # noqa: E402
 globals().update(signal.windows.OLD_NAMES)
 
 __version__ = "2.13.0+mindtorch"
+
+from . import _missing  # noqa: E402
+
+_missing.install()
+_missing.cover_all()
+__getattr__ = _missing.attribute_finder(__name__)

@@ -1,0 +1,41 @@
+"""torch._dynamo where nothing is compiled: its switches are remembered, its decorators give functions back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._freely import Settings
+from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
+
+config = Settings("torch._dynamo.config")
+
+
+def optimize(*args: Any, **kwargs: Any) -> Any:
+    """A decorator that gives back what it decorates."""
+    return lambda given: given
+
+
+def graph_break(msg: str = "") -> None:
+    """There is no graph to break."""
+
+
+def mark_dynamic(t: Any, index: Any, **kwargs: Any) -> None:
+    """Every dimension is dynamic."""
+
+
+mark_static = maybe_mark_dynamic = mark_dynamic
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "optimize",
+    "reset",
+]

@@ -1,0 +1,216 @@
+"""Runs a program that says `import torch` with mindtorch_v2 in torch's place.
+
+It owns the import hook, what child processes inherit, and running a script or module as `__main__` the way plain
+`python` does. It does not know what the package provides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import runpy
+import sys
+import types
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import _missing
+
+PACKAGE = __name__.partition(".")[0]
+# On the path of every child: a `torch` package that installs this hook, and torch's entry for importlib.metadata.
+SHIM = str(Path(__file__).parent / "_shim")
+
+USAGE = """usage: python -m mindtorch_v2 [-m] program [arguments ...]
+
+Run a Python script, or with -m a module, whose `import torch` gets mindtorch_v2.
+"""
+
+
+# --- the import hook --------------------------------------------------------------------------------------------------
+
+
+def our_name(fullname: str) -> str | None:
+    """`mindtorch_v2.nn` for `torch.nn`; None for what is not torch's."""
+    root, dot, rest = fullname.partition(".")
+    return PACKAGE + dot + rest if root == "torch" else None
+
+
+class _Alias:
+    """Loads a torch module as the module object of ours, which keeps its own name and spec."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.own_spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(self.name)
+        self.own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self.own_spec
+        _missing.cover(module)
+
+    def get_code(self, fullname: str) -> Any:
+        """For `-m torch.x`: the code of our module."""
+        spec = importlib.util.find_spec(self.name)
+        return spec.loader.get_code(self.name) if spec is not None and spec.loader is not None else None  # type: ignore[attr-defined]
+
+
+class TorchFinder:
+    """Finds `torch` and every `torch.x.y` in this package, before any installed torch can be found."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        ours = our_name(fullname)
+        if ours is None:
+            return None
+        found = importlib.util.find_spec(ours)
+        if found is None:
+            return None
+        loader: Any = _Alias(ours)
+        spec = importlib.machinery.ModuleSpec(fullname, loader, origin=found.origin)
+        spec.submodule_search_locations = found.submodule_search_locations
+        return spec
+
+
+class _MissingTorchModules:
+    """After every other finder: explains a torch module that is not there."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        ours = our_name(fullname)
+        if ours is not None and ours != PACKAGE and _missing._importing():
+            error = _missing.missing_module(ours)
+            error.name = fullname
+            raise error
+        return None
+
+
+def install() -> None:
+    """Let `torch` mean this package in this process and in the Python processes it starts."""
+    if not any(finder is TorchFinder for finder in sys.meta_path):
+        sys.meta_path.insert(0, TorchFinder)  # type: ignore[arg-type]
+        sys.meta_path.append(_MissingTorchModules)  # type: ignore[arg-type]
+    sys.modules["torch"] = sys.modules[PACKAGE]
+    if SHIM not in sys.path:  # where PYTHONPATH puts it
+        sys.path.insert(min(1, len(sys.path)), SHIM)
+    inherited = os.environ.get("PYTHONPATH", "")
+    if SHIM not in inherited.split(os.pathsep):
+        os.environ["PYTHONPATH"] = SHIM + (os.pathsep + inherited if inherited else "")
+
+
+# --- running a program ------------------------------------------------------------------------------------------------
+
+
+def _fresh_main() -> types.ModuleType:
+    """An empty `__main__`: the program must not see the launcher's names."""
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = main
+    return main
+
+
+def _set_first_path(entry: str) -> None:
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = entry
+
+
+def _read_script(path: str) -> bytes:
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            return file.read()
+    except OSError as error:
+        sys.stderr.write(
+            f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}\n"
+        )
+        raise SystemExit(2) from None
+
+
+def _run_script(path: str) -> None:
+    if os.path.isdir(path) or zipfile.is_zipfile(path):
+        _set_first_path(path)
+        _fresh_main()
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
+        return
+    source = _read_script(path)
+    _set_first_path(os.path.dirname(os.path.realpath(path)))
+    main = _fresh_main()
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    main.__dict__.update(__file__=os.path.abspath(path), __cached__=None, __loader__=loader, __spec__=None)
+    exec(compile(source, os.path.abspath(path), "exec", dont_inherit=True), main.__dict__)
+
+
+def _run_module(name: str) -> None:
+    _fresh_main()
+    runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+
+
+def _own_part(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the program's first frame on."""
+    part = last = traceback
+    while part is not None:
+        if part.tb_frame.f_code.co_filename == __file__:
+            last = part.tb_next
+        part = part.tb_next
+    return last
+
+
+def _hide_launcher(error: BaseException) -> None:
+    """Have the uncaught `error` reported without the launcher's frames, by whatever hook the program has set."""
+    report = sys.excepthook
+    own = _own_part(error.__traceback__)
+
+    def without_launcher(kind: type[BaseException], value: BaseException, _: Any) -> None:
+        sys.excepthook = report
+        report(kind, value.with_traceback(own), own)
+
+    sys.excepthook = without_launcher
+
+
+def run(arguments: list[str]) -> None:
+    """Run `script.py [args…]` or `-m module [args…]` as `__main__`, with torch meaning this package.
+
+    The program's SystemExit and exceptions come out of it, hence exit codes and signals are plain Python's.
+    """
+    install()
+    by_name = arguments[0] == "-m"
+    sys.argv[:] = arguments[1:] if by_name else arguments
+    try:
+        if by_name:
+            _run_module(sys.argv[0])
+        else:
+            _run_script(sys.argv[0])
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _hide_launcher(error)
+        raise
+
+
+def main(arguments: list[str]) -> None:
+    """The command `python -m mindtorch_v2`."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return
+    if not arguments or arguments == ["-m"] or (arguments[0].startswith("-") and arguments[0] != "-m"):
+        _usage_error(arguments)
+    run(arguments)
+
+
+def _usage_error(arguments: list[str]) -> NoReturn:
+    if arguments and arguments != ["-m"]:
+        sys.stderr.write(f"mindtorch_v2: unknown option {arguments[0]}\n")
+    with contextlib.suppress(BrokenPipeError):
+        sys.stderr.write(USAGE)
+    raise SystemExit(2)

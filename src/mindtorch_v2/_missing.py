@@ -1,0 +1,102 @@
+"""What happens when a program asks for a name or a module that is not there: an error that says so, says that
+mindtorch_v2 does not provide it, and names the nearest one that is. Submodules are imported when first asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.machinery
+import importlib.util
+import pkgutil
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+PACKAGE = __name__.partition(".")[0]
+
+
+def spoken(name: str) -> str:
+    """A module's name as programs write it: `torch.nn` for `mindtorch_v2.nn`."""
+    return "torch" + name.removeprefix(PACKAGE) if name.partition(".")[0] == PACKAGE else name
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that looks most like `name`, if one does."""
+    known = {c.lower(): c for c in candidates if not c.startswith("_") or name.startswith("_")}
+    found = difflib.get_close_matches(name.lower(), known, 1, 0.6)
+    return known[found[0]] if found else None
+
+
+def message(place: str, name: str, candidates: Iterable[str]) -> str:
+    """The sentence for a name that `place` lacks."""
+    text = f"module '{spoken(place)}' has no attribute '{name}': mindtorch_v2 does not provide {spoken(place)}.{name}"
+    found = nearest(name, candidates)
+    return text if found is None else f"{text}. The nearest name that is there: {spoken(place)}.{found}"
+
+
+def submodules(module: types.ModuleType) -> list[str]:
+    """Names of the modules directly inside a package; [] for a plain module."""
+    return [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", []))]
+
+
+def attribute_finder(module_name: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`: imports a submodule of that name, or raises the error above."""
+
+    def __getattr__(name: str) -> Any:
+        module = sys.modules[module_name]
+        dunder = name.startswith("__")
+        if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
+            return importlib.import_module(f"{module_name}.{name}")
+        names = () if dunder else [n for n in [*vars(module), *submodules(module)] if not n.startswith("_abc")]
+        raise AttributeError(message(module_name, name, names), name=name, obj=module)
+
+    return __getattr__
+
+
+def cover(module: types.ModuleType) -> None:
+    """Give a module of ours the `__getattr__` above, unless it has one."""
+    if "__getattr__" not in vars(module):
+        module.__getattr__ = attribute_finder(module.__name__)  # type: ignore[method-assign]
+
+
+def cover_all() -> None:
+    """Cover every public module of ours that is loaded."""
+    for name, module in list(sys.modules.items()):
+        if name == PACKAGE or name.startswith(PACKAGE + "."):
+            cover(module)
+
+
+class MissingModules:
+    """The last finder on `sys.meta_path`: explains a module of ours that nobody found, and covers no other."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(PACKAGE + ".") or not _importing():
+            return None
+        raise missing_module(fullname)
+
+
+def _importing() -> bool:
+    """Whether the finder was asked by an import. `importlib.util.find_spec` must get None instead of an error."""
+    return sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"
+
+
+def missing_module(fullname: str) -> ModuleNotFoundError:
+    """The error for a module that neither torch's path nor ours leads to."""
+    parent, _, name = fullname.rpartition(".")
+    place = sys.modules.get(parent)
+    text = f"No module named '{spoken(fullname)}': mindtorch_v2 does not provide it"
+    found = nearest(name, submodules(place)) if place is not None else None
+    if found is not None:
+        text += f". The nearest module that is there: {spoken(parent)}.{found}"
+    return ModuleNotFoundError(text, name=fullname)
+
+
+def install() -> None:
+    """Explain missing modules from now on."""
+    if not any(finder is MissingModules for finder in sys.meta_path):
+        sys.meta_path.append(MissingModules)  # type: ignore[arg-type]
