@@ -748,7 +748,8 @@ def in_place(
     **formulas: Any,
 ) -> Op:
     """The row of `op_`, derived from the row of `op`; formulas and the overload's name are given where they differ."""
-    name = op.schema.name + "_" + (f".{overload or op.schema.overload}" if overload or op.schema.overload else "")
+    overload = op.schema.overload if overload is None else overload
+    name = op.schema.name + "_" + (f".{overload}" if overload else "")
     schema = f"{name}({op.schema.text.partition('(')[2].rpartition('->')[0]}-> Tensor"
     return Op(
         schema,

@@ -15,10 +15,11 @@ import numpy as np
 
 from . import _codegen, _forward
 from ._op import LATE, NAMESPACE, OPS, Op, materialize, replace_code, stub
-from ._tensor import Tensor
+from ._tensor import Parameter, Tensor
 from .ops import arithmetic, bitwise, special
 
 _NUMBERS = (int, float, complex, np.number, np.bool_)
+NAMESPACE.update(TENSORS=frozenset((Tensor, Parameter)), OPERANDS=frozenset((Tensor, Parameter, int, float)))
 
 
 def operator(name: str, op: Op, function: Callable[..., Any] | None = None) -> types.FunctionType:
@@ -34,9 +35,22 @@ def _materialize(made: types.FunctionType, op: Op, function: Callable[..., Any])
     form = copy.copy(op)
     form.python_name, form.has_out, form.fast_when = made.__name__, False, {}
     form.fixed = {a.python_name: a.default for a in op.schema.arguments if a.has_default}
+    if function is op.function:
+        # Straight to the recorded twin for operands of which it is known that they are the op's own.
+        form.twin, form.twin_takes = _twin_call(op)
     NAMESPACE[f"O_{made.__name__}"] = or_not_implemented(function, op.takes_numbers or bool(op.promotes))
     replace_code(made, _codegen.compile_function(_forward.forward_source(form, recorded=False), made.__name__))
     return made
+
+
+def _twin_call(op: Op) -> tuple[str, str]:
+    """The call of an op's recorded twin from an operator, and the condition under which it may be made."""
+    arguments = op.schema.arguments
+    given = [_codegen.literal(a.default) if a.has_default else a.python_name for a in arguments]
+    given += ["None"] * op.has_out + ["MISSING"] * len(op.aliases)
+    accepted = "OPERANDS" if op.takes_numbers or op.promotes else "TENSORS"
+    operands = [f"type({a.python_name}) in {accepted}" for a in arguments[1:] if not a.has_default]
+    return f"R_{op.ident}({', '.join(given)})", " and ".join(operands) or "True"
 
 
 def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Callable[..., Any]:
@@ -63,7 +77,7 @@ _HOT = {
 }  # fmt: skip
 _IN_PLACE = {
     "__iadd__": "add_.Tensor", "__isub__": "sub_.Tensor", "__imul__": "mul_.Tensor", "__itruediv__": "div_.Tensor",
-    "__ifloordiv__": "floor_divide_",
+    "__ifloordiv__": "floor_divide_.Tensor",
 }  # fmt: skip
 
 

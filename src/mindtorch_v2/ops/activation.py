@@ -9,6 +9,7 @@ from typing import Any
 
 from .._op import Op, composite, in_place, unary
 from ..kernels import activation as kernels
+from .arithmetic import kept
 from .creation import zeros_like
 from .fused import clamp_min_, clamp_min_scalar, clamp_scalar
 
@@ -22,8 +23,8 @@ def _row(schema: str, kernel: Callable[..., Any], formula: Any, takes: str = "f"
 def _slope_row(schema: str, kernel: Callable[..., Any], own: Any, of_input: Any, **options: Any) -> Op:
     """The gradient of an activation function. It is linear in `grad_output`, hence there its own derivative."""
     options = {"takes": "f", "method": False, "number_fast": False, **options}
-    names = [a.strip().split()[1].partition("=")[0] for a in schema[schema.index("(") + 1 : schema.rindex(")")].split(",")]
-    return Op(schema, kernel, rule="same", formulas={"grad_output": own, names[1]: of_input}, **options)
+    first = "grad_out" if "grad_out," in schema else "grad_output"
+    return Op(schema, kernel, rule="same", formulas={first: own, "self": of_input}, **options)
 
 
 def _nothing(g: Any) -> Any:
@@ -148,7 +149,7 @@ hardswish_backward = _slope_row(
     "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernels.hardswish_backward,
     lambda g, self: hardswish_backward.function(g, self),
-    lambda g, grad_output, self: (g * grad_output / 3).where((self > -3) & (self < 3), 0),
+    lambda g, grad_output, self: kept(g * grad_output / 3, (self > -3) & (self < 3)),
 )
 
 # --- shrinkage --------------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ hardshrink = _row(
     method=True,
 )
 hardshrink_backward = _slope_row(
-    "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor".replace("grad_out,", "grad_output,"),
+    "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
     kernels.hardshrink_backward,
     lambda g, self, lambd: hardshrink_backward.function(g, self, lambd),
     _nothing,
@@ -217,8 +218,8 @@ def _elu_twice(
     below = self_or_result <= 0
     product = g * grad_output
     if is_result:
-        return (product * input_scale).where(below, 0)
-    return (product * (self_or_result * input_scale).exp() * (alpha * scale * input_scale**2)).where(below, 0)
+        return kept(product * input_scale, below)
+    return kept(product * (self_or_result * input_scale).exp() * (alpha * scale * input_scale**2), below)
 
 
 elu_backward = Op(
@@ -274,7 +275,7 @@ celu_ = in_place(
 
 def _softplus_twice(g: Any, grad_output: Any, self: Any, beta: Any, threshold: Any) -> Any:
     s = (self * beta).sigmoid()
-    return (g * grad_output * (s * (1 - s) * beta)).where(self * beta <= threshold, 0)
+    return kept(g * grad_output * (s * (1 - s) * beta), self * beta <= threshold)
 
 
 softplus = _row(

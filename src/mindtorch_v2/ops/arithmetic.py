@@ -10,10 +10,10 @@ import numpy as np
 
 from .._dtype import number_type
 from .._front import front
-from .._op import Op, binary, composite, in_place, operand_rank, unary
+from .._op import OPS, Op, binary, composite, in_place, operand_rank, unary
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
-from .creation import zeros_like
+from .creation import _scalar_tensor, zeros, zeros_like
 
 
 def numel(inputs: Any) -> int:
@@ -26,6 +26,21 @@ def conj_of(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value if value._a.dtype.kind != "c" else value.conj()  # type: ignore[attr-defined]
     return value.conjugate()
+
+
+def kept(g: Any, mask: Any) -> Any:
+    """`g` where `mask` holds, else 0."""
+    return OPS["where.self"].function(mask, g, _scalar_tensor.function(0, dtype=g.dtype))
+
+
+def dropped(g: Any, mask: Any) -> Any:
+    """0 where `mask` holds, else `g`."""
+    return OPS["where.self"].function(mask, _scalar_tensor.function(0, dtype=g.dtype), g)
+
+
+def no_gradient(g: Any) -> Any:
+    """The gradient of an input that changes nothing."""
+    return zeros(g.shape, dtype=g.dtype)
 
 
 def refuse(name: str) -> Callable[..., Any]:
@@ -229,7 +244,9 @@ floor_divide = binary(
     self=refuse("floor_divide"),
     other=refuse("floor_divide"),
 )
-floor_divide_ = in_place(floor_divide, self=refuse("floor_divide_"), other=refuse("floor_divide_"))
+floor_divide_ = in_place(
+    floor_divide, overload="Tensor", self=refuse("floor_divide_"), other=refuse("floor_divide_")
+)
 
 
 def _remainder_rows(name: str, kernel: Any, mode: str) -> tuple[Op, Op]:
@@ -312,13 +329,13 @@ def _pow_self(g: Any, self: Any, exponent: Any) -> Any:
     if not isinstance(exponent, Tensor):
         return zeros_like(g) if exponent == 0 else g * conj_of(exponent * self.pow(exponent - 1))
     gradient = g * conj_of(exponent * self.pow(exponent - 1))
-    return gradient.where(exponent != 0, 0)
+    return dropped(gradient, exponent == 0)
 
 
 def _pow_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     real = exponent.real if exponent.is_complex() else exponent
     vanishes = (self == 0).logical_and(real >= 0)
-    return g * conj_of(result * self.log()).where(vanishes.logical_not(), 0)
+    return g * dropped(conj_of(result * self.log()), vanishes)
 
 
 def _number_base(g: Any, self: Any, exponent: Any, result: Any) -> Any:
@@ -367,7 +384,7 @@ pow_of_number = Op(
     formulas={"exponent": _number_base},
 )
 through_out(pow_of_number)
-pow_tensor_, pow_scalar_ = in_place(pow_tensor), in_place(pow_scalar)
+pow_tensor_, pow_scalar_ = in_place(pow_tensor, overload="Tensor"), in_place(pow_scalar, overload="Scalar")
 
 
 @front("pow")
@@ -449,7 +466,7 @@ def _check_complex(name: str) -> Callable[..., None]:
     return check
 
 
-def _extreme(name: str, ufunc: np.ufunc, lesser: str) -> Op:
+def _extreme(name: str, ufunc: np.ufunc, lesser: str, better: str) -> Op:
     """`maximum` or `minimum`; equal elements share the gradient."""
 
     def halved(g: Any, self: Any, other: Any) -> Any:
@@ -462,12 +479,12 @@ def _extreme(name: str, ufunc: np.ufunc, lesser: str) -> Op:
         number_fast=False,
         check=_check_complex(name),
         self=lambda g, self, other: halved(g, self, other).masked_fill_(getattr(self, lesser)(other), 0),
-        other=lambda g, self, other: halved(g, self, other).masked_fill_(getattr(other, lesser)(self), 0),
+        other=lambda g, self, other: halved(g, self, other).masked_fill_(getattr(self, better)(other), 0),
     )
 
 
-maximum = _extreme("maximum", np.maximum, "lt")
-minimum = _extreme("minimum", np.minimum, "gt")
+maximum = _extreme("maximum", np.maximum, "lt", "gt")
+minimum = _extreme("minimum", np.minimum, "gt", "lt")
 
 
 def _extreme_but_nan(name: str, ufunc: np.ufunc, better: str) -> Op:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._dtype import bool_, float64
 from .._op import Op, binary, composite, in_place, type_name, unary, value
-from .arithmetic import through_out
+from .arithmetic import no_gradient, through_out
 from .creation import ones_like, zeros_like
 
 # --- orderings --------------------------------------------------------------------------------------------------------
@@ -19,8 +19,8 @@ def _comparison(name: str, ufunc: np.ufunc, takes: str = "bif") -> Op:
     in_place(
         row,
         node=f"{name.title()}Backward1",
-        self=lambda g: zeros_like(g),
-        other=lambda g: zeros_like(g),
+        self=no_gradient,
+        other=no_gradient,
     )
     return row
 
@@ -131,9 +131,14 @@ def allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -
     return isclose.function(self, other, rtol, atol, equal_nan).all().item()
 
 
-@value("equal(Tensor self, Tensor other) -> bool")
-def equal(a: Any, b: Any) -> bool:
-    return a.shape == b.shape and bool(np.equal(a, b).all())
+@value("is_same_size(Tensor self, Tensor other) -> bool")
+def is_same_size(a: Any, b: Any) -> bool:
+    return bool(a.shape == b.shape)
+
+
+@composite("equal(Tensor self, Tensor other) -> bool", out=False)
+def equal(self: Any, other: Any) -> bool:
+    return is_same_size.function(self, other) and bool(np.equal(self._a, other._a).all())
 
 
 # --- logic ------------------------------------------------------------------------------------------------------------

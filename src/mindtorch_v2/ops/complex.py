@@ -10,7 +10,7 @@ from .._dtype import FROM_NUMPY
 from .._front import front
 from .._op import Op, composite, op, type_name, unary
 from ..kernels import smooth as kernels
-from .arithmetic import through_out
+from .arithmetic import dropped, through_out
 from .creation import zeros_like
 
 # --- conjugates -------------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def is_neg(input: Any) -> bool:
 def _angle_self(g: Any, self: Any) -> Any:
     if not self.is_complex():
         return zeros_like(g)
-    return (g * 1j * self / self.abs().pow(2)).where(self != 0, 0)
+    return dropped(g * (1j * self) / self.abs().pow(2), self == 0)
 
 
 angle = unary("angle", kernels.angle, self=_angle_self)

@@ -12,9 +12,8 @@ from .._front import front
 from .._op import Op, binary, composite, in_place, op, operand_rank, type_name
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
-from .arithmetic import by_operand, conj_of, div, pow, pow_, refuse, sub
+from .arithmetic import by_operand, conj_of, div, kept, no_gradient, pow, pow_, refuse, sub
 from .convert import to_dtype
-from .creation import zeros_like
 
 # --- fused forms ------------------------------------------------------------------------------------------------------
 
@@ -117,11 +116,11 @@ def _clamp_bounds(g: Any, self: Any, min: Any, max: Any, needs: Any) -> Any:
     """Gradients of the tensor and of both bounds, each where it decides the value."""
     mine = low = high = None
     if needs[0]:
-        mine = g.where(_within(self, min, max), 0) if min is not None or max is not None else g
+        mine = kept(g, _within(self, min, max)) if min is not None or max is not None else g
     if needs[1]:
-        low = g.where(self < min if max is None else (self < min).logical_and_(min < max), 0)
+        low = kept(g, self < min if max is None else (self < min).logical_and_(min < max))
     if needs[2]:
-        high = g.where(self > max if min is None else (self > max).logical_or_(max < min), 0)
+        high = kept(g, self > max if min is None else (self > max).logical_or_(max < min))
     return mine, low, high
 
 
@@ -141,7 +140,7 @@ clamp_scalar = Op(
     promotes=("min", "max"),
     check=_check_clamp,
     node="ClampBackward1",
-    formulas={"self": lambda g, self, min, max: g.where(_within(self, min, max), 0)},
+    formulas={"self": lambda g, self, min, max: kept(g, _within(self, min, max))},
 )
 clamp_tensor = Op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -188,7 +187,7 @@ def _bound_rows(name: str, kernel: Any, keep: str, cut: str) -> tuple[Op, Op]:
         return getattr(self, keep)(other)
 
     def own(g: Any, self: Any, other: Any) -> Any:
-        return g.where(stays(self, other), 0)
+        return kept(g, stays(self, other))
 
     scalar = Op(
         f"{name}(Tensor self, Scalar {bound}) -> Tensor",
@@ -216,7 +215,7 @@ def _bound_rows(name: str, kernel: Any, keep: str, cut: str) -> tuple[Op, Op]:
 
 def _bound_formulas(bound: str, own: Any, cut: str) -> dict[str, Any]:
     def of_bound(g: Any, self: Any, other: Any) -> Any:
-        return g.where(getattr(self, cut)(other), 0)
+        return kept(g, getattr(self, cut)(other))
 
     if bound == "min":
         return {"self": lambda g, self, min: own(g, self, min), "min": lambda g, self, min: of_bound(g, self, min)}
@@ -254,7 +253,7 @@ copysign_tensor = binary(
     takes="bif",
     number_fast=False,
     self=_copysign_self,
-    other=lambda g: zeros_like(g),
+    other=no_gradient,
 )
 copysign_scalar = Op(
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -296,7 +295,7 @@ nextafter = binary(
     widen=False,
     number_fast=False,
     self=lambda g, self, other: g.where(self != other, 0),
-    other=lambda g: zeros_like(g),
+    other=no_gradient,
 )
 nextafter_ = in_place(nextafter)
 
@@ -315,9 +314,7 @@ ldexp = binary(
 )
 
 
-@composite("ldexp_(Tensor self, Tensor other) -> Tensor")
-def ldexp_(self: Any, other: Any) -> Any:
-    return self.copy_(ldexp.function(self, other))
+ldexp_ = in_place(ldexp, overload="", calls=lambda self, other: self.copy_(ldexp.function(self, other)))
 
 
 @op(

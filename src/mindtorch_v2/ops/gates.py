@@ -14,6 +14,7 @@ from ..kernels import activation as kernels
 from ..kernels.checks import is_float, not_implemented
 from ..kernels.precision import widened
 from .activation import leaky_relu, leaky_relu_backward
+from .arithmetic import kept
 from .creation import empty_like, zeros_like
 from .join import cat
 
@@ -104,11 +105,11 @@ def _prelu_twice(grads: Any, grad_output: Any, self: Any, weight: Any, needs: An
     found: list[Any] = [None, None, None]
     if of_self is not None:
         found[0] = (of_self * weight).where(below, of_self)
-        found[2] = (of_self * grad_output).where(below, 0)
+        found[2] = kept(of_self * grad_output, below)
     if of_weight is not None:
-        through = (of_weight * self).where(below, 0)
+        through = kept(of_weight * self, below)
         found[0] = through if found[0] is None else found[0] + through
-        found[1] = (of_weight * grad_output).where(below, 0)
+        found[1] = kept(of_weight * grad_output, below)
     return tuple(found)
 
 

@@ -163,20 +163,21 @@ i0_ = in_place(i0)
 
 def _i1_self(g: Any, self: Any, result: Any) -> Any:
     """i0(x) - i1(x) / x, which is a half at zero."""
-    tiny = self.abs() <= _eps(self)
-    safe = self.where(~tiny, _eps(self))
-    return g * (safe.i0() - result * safe.reciprocal()).where(~tiny, 0.5)
+    away, safe = _away_from_zero(self)
+    return g * (safe.i0() - result * safe.reciprocal()).where(away, 0.5)
 
 
 def _i1e_self(g: Any, self: Any, result: Any) -> Any:
-    tiny = self.abs() <= _eps(self)
-    safe = self.where(~tiny, _eps(self))
+    away, safe = _away_from_zero(self)
     slope = special_i0e.function(safe) - result * (safe.sgn() + safe.reciprocal())
-    return g * slope.where(~tiny, 0.5)
+    return g * slope.where(away, 0.5)
 
 
-def _eps(t: Any) -> float:
-    return 2.220446049250313e-16 if t._a.dtype == np.float64 else 1.1920928955078125e-07
+def _away_from_zero(t: Any) -> tuple[Any, Any]:
+    """Where a tensor is not zero, and the tensor with tiny numbers in place of zeros."""
+    eps = 2.220446049250313e-16 if t._a.dtype == np.float64 else 1.1920928955078125e-07
+    away = t.abs() > eps
+    return away, t.where(away, eps)
 
 
 special_i0e = _function(

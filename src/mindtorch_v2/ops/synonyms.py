@@ -28,8 +28,9 @@ _SPECIAL = {
 }  # fmt: skip
 
 
-def synonym(name: str, row: Op, method: bool = True) -> Op:
+def synonym(name: str, row: Op, method: bool = True, overload: str | None = None) -> Op:
     """A row of another name that runs `row`."""
+    overload = row.schema.overload if overload is None else overload
     text = row.schema.text
     positional = sum(not a.kwarg_only for a in row.schema.arguments)
     keywords = [a.python_name for a in row.schema.arguments if a.kwarg_only]
@@ -41,7 +42,7 @@ def synonym(name: str, row: Op, method: bool = True) -> Op:
             named["out"] = out
         return function(*given[:positional], **named)
 
-    schema = name + (f".{row.schema.overload}" if row.schema.overload else "") + text[text.index("(") :]
+    schema = name + (f".{overload}" if overload else "") + text[text.index("(") :]
     made = composite(schema, out=row.has_out, method=method)(body)
     made.takes_numbers = row.takes_numbers
     return made
@@ -91,7 +92,11 @@ def special_round(self: Any, decimals: int, out: Any = None) -> Any:
     return OPS["round.decimals"].function(self, decimals=decimals, out=out)
 
 
-_XLOGY = [synonym("special_xlogy", OPS[f"xlogy.{o}"], method=False) for o in ("Tensor", "Scalar_Other", "Scalar_Self")]
-special_xlogy = by_operand("special_xlogy", *_XLOGY)
+special_xlogy = by_operand(
+    "special_xlogy",
+    synonym("special_xlogy", OPS["xlogy.Tensor"], method=False, overload=""),
+    synonym("special_xlogy", OPS["xlogy.Scalar_Other"], method=False, overload="other_scalar"),
+    synonym("special_xlogy", OPS["xlogy.Scalar_Self"], method=False, overload="self_scalar"),
+)
 
 __all__ = ["_compare", "_special", "_transcendental", "synonym"]

@@ -11,7 +11,7 @@ from .._front import front
 from .._op import OPS, Op, binary, composite, in_place, unary
 from ..kernels import smooth as kernels
 from ..kernels import special
-from .arithmetic import conj_of, through_out
+from .arithmetic import conj_of, dropped, through_out
 from .creation import zeros_like
 
 LN2, LN10 = math.log(2), math.log(10)
@@ -227,7 +227,7 @@ logaddexp2 = binary(
 def _sinc_self(g: Any, self: Any) -> Any:
     scaled = self * math.pi
     slope = (scaled.cos() * scaled - scaled.sin()) / (self * self * math.pi)
-    return (g * conj_of(slope)).where(self != 0, 0)
+    return dropped(g * conj_of(slope), self == 0)
 
 
 sinc = smooth_row("sinc", kernels.sinc, _sinc_self)
