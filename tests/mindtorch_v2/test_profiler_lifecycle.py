@@ -54,9 +54,9 @@ def test_a_generator_of_activities_works() -> None:
 
 
 def test_cuda_without_cuda_warns_and_profiles_the_cpu() -> None:
-    with pytest.warns(UserWarning, match="CUDA is not available"), profile(activities=[CPU, CUDA]) as prof:
-        with op("aten::add"):
-            pass
+    prof = profile(activities=[CPU, CUDA])
+    with pytest.warns(UserWarning, match="CUDA is not available"), prof, op("aten::add"):
+        pass
     assert [event.name for event in prof.events()] == ["aten::add"]
     assert prof.key_averages().table(sort_by="cuda_time_total", row_limit=10).count("aten::add") == 1
 

@@ -58,8 +58,11 @@ def test_perfect_nesting_is_found_without_a_loop(spans: list[Span]) -> None:
     fast = tree._nest_perfect(start, end)
     assert fast is not None
     slow = tree.nest_any(start, end)
-    for one, other in zip(fast, slow):
-        assert one.tolist() == other.tolist()
+    assert fast.order.tolist() == slow.order.tolist()
+    assert fast.parent.tolist() == slow.parent.tolist()
+    assert fast.share is None
+    assert slow.share is not None
+    assert slow.share.tolist() == (end - start)[slow.order].tolist()
     order = fast.order.tolist()
     in_columns = {
         order[place]: order[parent] if parent >= 0 else -1 for place, parent in enumerate(fast.parent.tolist())
@@ -72,6 +75,7 @@ def test_any_spans_nest_by_torchs_rule(spans: list[Span]) -> None:
     start, end = arrays(spans)
     order, parent, share = tree.nest(start, end)
     begins, ends = start[order], end[order]
+    share = ends - begins if share is None else share
     for place, outer in enumerate(parent.tolist()):
         if outer >= 0:
             assert outer < place

@@ -67,7 +67,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.device_memory_usage = 0
         self.self_cpu_memory_usage = 0
         self.self_device_memory_usage = 0
-        self.cpu_children: list[FunctionEvent] | None = None
+        self._children: Any = None
         self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.is_legacy = False
@@ -75,6 +75,18 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.all_flops: int | None = 0
 
     is_user_annotation: bool | None
+
+    @property
+    def cpu_children(self) -> list[FunctionEvent] | None:
+        """The children of the first event; found when first asked for."""
+        if isinstance(self._children, FunctionEvent):
+            self._children = self._children.cpu_children
+        children: list[FunctionEvent] | None = self._children
+        return children
+
+    @cpu_children.setter
+    def cpu_children(self, children: list[FunctionEvent] | None) -> None:
+        self._children = children
 
     def __getitem__(self, name: str) -> Any:
         if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
@@ -171,11 +183,14 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
         # Times and bytes of hidden Python functions belong to the shown event around them.
         parent = tree.splice(parent, ~shown)
         self_ns = _without_children(metrics.total_ns, parent, shown)
-        self_memory = _without_children(metrics.memory, parent, shown)
+        self_memory = _without_children(metrics.memory, parent, shown) if len(metrics.memory_events) else metrics.memory
     places = np.flatnonzero(shown)
     group, keys, first = _groups(metrics, places, grouping)
 
     def sums(values: Ints) -> list[int]:
+        if values.strides == (0,):
+            # One value for all, which is how columns of zeros are kept.
+            return [0] * len(keys)
         total = np.bincount(group, weights=values[places], minlength=len(keys))
         return [int(value) for value in total.tolist()]
 
@@ -203,7 +218,7 @@ def _first_row(view: View, place: int, parent: int, grouping: Grouping) -> Funct
     row.is_legacy = event.is_legacy
     row.scope = event.scope
     row.cpu_parent = view.event(parent) if parent >= 0 else None
-    row.cpu_children = event.cpu_children
+    row._children = event
     row.overload_name = event.overload_name if grouping.overloads else ""
     row.input_shapes = event.input_shapes if grouping.shapes else ""
     row.stack = event.stack[: grouping.stack_n] if grouping.stack_n > 0 else []

@@ -79,13 +79,24 @@ class Kinds:
 
 @dataclass
 class Track:
-    """The rows of one thread as arrays, in the order in which the regions ended."""
+    """The regions of one thread as columns, in the order in which they ended. Times count from the capture's start."""
 
     index: int
     native_id: int
     name: str
-    rows: NDArray[np.int64]  # n × 6, as the tap defines a row
-    memory: NDArray[np.int64]  # m × 3, as the tap defines it
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    kind: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    inputs: NDArray[np.int32]
+    stack: NDArray[np.int32]
+    # Allocations and frees.
+    memory_ns: NDArray[np.int64]
+    nbytes: NDArray[np.int64]
+    address: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
 
 
 @dataclass
@@ -111,7 +122,7 @@ class Capture:
 
     @property
     def is_empty(self) -> bool:
-        return all(not len(track.rows) for track in self.tracks)
+        return not any(len(track) for track in self.tracks)
 
 
 class Recording:
@@ -136,7 +147,7 @@ class Recording:
         if self._capture is None:
             tracks = [_track(record, self._session) for record in self._records]
             self._records = []
-            rows = sum(len(track.rows) for track in tracks)
+            events = sum(len(track) + len(track.nbytes) for track in tracks)
             self._capture = Capture(
                 self._session.options,
                 self._session.start_ns,
@@ -149,7 +160,7 @@ class Recording:
                 _MEMORY_KIND,
                 self.pid,
                 os.path.basename(sys.executable) or "python",
-                _take_ids(rows + sum(len(track.memory) for track in tracks)),
+                _take_ids(events),
                 self._session.pauses,
                 threading.main_thread().native_id or 0,
             )
@@ -168,51 +179,65 @@ def _take_ids(count: int) -> int:
     return first
 
 
-# Flat lists are turned into arrays from their end, so that memory is given back while it is taken.
-_SLICE = 1 << 17
+_ROW_TYPES = (np.int64, np.int64, np.int32, np.int64, np.int32, np.int32)
+_MEMORY_TYPES = (np.int64, np.int64, np.int64)
+_SLICE = 1 << 15
 
 
-def _array(flat: list[int], width: int) -> NDArray[np.int64]:
-    parts: list[NDArray[np.int64]] = []
-    step = _SLICE * width
-    while len(flat) > step:
-        cut = (len(flat) - 1) // step * step
-        parts.append(np.array(flat[cut:], dtype=np.int64).reshape(-1, width))
-        del flat[cut:]
-    parts.append(np.array(flat, dtype=np.int64).reshape(-1, width))
+def _read(flat: list[int], types: Sequence[Any]) -> list[NDArray[Any]]:
+    """A flat list of rows as columns; the list is emptied."""
+    width = len(types)
+    count = len(flat) // width
+    columns: list[NDArray[Any]] = [np.empty(count, kind) for kind in types]
+    values = iter(flat)
+    for low in range(0, count, _SLICE):
+        high = min(count, low + _SLICE)
+        part = np.fromiter(values, np.int64, (high - low) * width).reshape(-1, width)
+        for place, column in enumerate(columns):
+            column[low:high] = part[:, place]
     flat.clear()
-    return np.concatenate(parts[::-1]) if len(parts) > 1 else parts[0]
+    return columns
 
 
 def _track(record: LaneRecord, session: Session) -> Track:
-    rows = _array(record.rows, _tap.ROW_WIDTH)
-    memory = _array(record.memory, _tap.MEMORY_WIDTH)
-    start = rows[:, 0]
-    early = start < session.start_ns
-    if early.any():
-        rows = _clip(rows, early, session.start_ns)
+    columns = _read(record.rows, _ROW_TYPES)
+    start, end, kind = columns[:3]
+    start -= session.start_ns
+    end -= session.start_ns
+    unwanted = _outside(start, end, kind, session)
+    if unwanted.any():
+        columns = [column[~unwanted] for column in columns]
+    np.maximum(columns[0], 0, out=columns[0])
+    nothing = np.broadcast_to(np.int32(0), len(columns[0]))
+    options = session.options
+    if not (options.shapes or options.flops):
+        columns[4] = nothing
+    if not options.stacks:
+        columns[5] = nothing
+    memory = _read(record.memory, _MEMORY_TYPES)
+    memory[0] -= session.start_ns
+    inside = (memory[0] >= 0) & (memory[0] <= session.stop_ns - session.start_ns)
+    if not options.memory:
+        inside[:] = False
+    return Track(record.index, record.native_id, record.name, *columns, *(column[inside] for column in memory))
+
+
+def _outside(
+    start: NDArray[np.int64], end: NDArray[np.int64], kind: NDArray[np.int32], session: Session
+) -> NDArray[np.bool_]:
+    """What does not belong to the window: begun before it or in a pause, or asked for by another session only.
+
+    Python functions that were already running at the start do belong to it; they count from there.
+    """
+    outside = start < 0
+    if outside.any():
+        outside &= ~(np.isin(kind, list(PYTHON_EVENTS)) & (end > 0))
     if session.crowded:
         wanted = session.options.python_events
-        unwanted = [event for event, detail in PYTHON_EVENTS.items() if detail.sort not in wanted]
-        rows = rows[~np.isin(rows[:, 2], unwanted)]
-    for begin, end in session.pauses:
-        rows = rows[(rows[:, 0] < begin) | (rows[:, 0] >= (end or session.stop_ns))]
-    times = memory[:, 0]
-    return Track(
-        record.index,
-        record.native_id,
-        record.name,
-        rows,
-        memory[(times >= session.start_ns) & (times <= session.stop_ns)],
-    )
-
-
-def _clip(rows: NDArray[np.int64], early: NDArray[np.bool_], start_ns: int) -> NDArray[np.int64]:
-    """Drop what began before the window; Python frames that were already running count from its start."""
-    python = np.isin(rows[:, 2], list(PYTHON_EVENTS)) & early & (rows[:, 1] > start_ns)
-    rows = rows[~early | python]
-    rows[:, 0] = np.maximum(rows[:, 0], start_ns)
-    return rows
+        outside |= np.isin(kind, [event for event, detail in PYTHON_EVENTS.items() if detail.sort not in wanted])
+    for begin, finish in session.pauses:
+        outside |= (start >= begin - session.start_ns) & (start < (finish or session.stop_ns) - session.start_ns)
+    return outside
 
 
 class Window:

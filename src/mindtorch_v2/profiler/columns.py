@@ -18,6 +18,7 @@ class MemoryColumns:
     time_ns: NDArray[np.int64]
     nbytes: NDArray[np.int64]
     address: NDArray[np.int64]
+    # Bytes allocated and not freed since the window began.
     total: NDArray[np.int64]
     track: NDArray[np.int16]
 
@@ -27,7 +28,7 @@ class MemoryColumns:
 
 @dataclass
 class EventColumns:
-    """Regions, thread after thread, each in the order in which they ended. Times count from the capture's start."""
+    """Regions (and marks in time), with the place of their thread in the capture. Times count from its start."""
 
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
@@ -36,60 +37,68 @@ class EventColumns:
     inputs: NDArray[np.int32]
     stack: NDArray[np.int32]
     track: NDArray[np.int16]
-    # Where each thread's events begin, and one past the last.
-    bounds: list[int]
-    memory: MemoryColumns
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    def take(self, order: NDArray[Any]) -> EventColumns:
+        """The rows in another order, or some of them."""
+        return EventColumns(*(column[order] for column in vars(self).values()))
+
+    def joined(self, other: EventColumns) -> EventColumns:
+        """These rows followed by those of another."""
+        pairs = zip(vars(self).values(), vars(other).values())
+        return EventColumns(*(np.concatenate(pair).astype(pair[0].dtype, copy=False) for pair in pairs))
+
 
 def columns_of(capture: Capture) -> EventColumns:
-    """The columns of a capture; what its options did not ask for is left out."""
-    options, origin = capture.options, capture.start_ns
+    """All regions, thread after thread, each in the order in which they ended."""
     tracks = capture.tracks
-    bounds = [0, *np.cumsum([len(track.rows) for track in tracks], dtype=np.int64).tolist()]
-    count = bounds[-1]
-
-    def column(position: int, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-        out = np.empty(count, dtype)
-        for number, track in enumerate(tracks):
-            out[bounds[number] : bounds[number + 1]] = track.rows[:, position]
-        return out
-
-    zeros = np.zeros(count, np.int32)
-    columns = EventColumns(
-        column(0, np.int64) - origin,
-        column(1, np.int64) - origin,
-        column(2, np.int32),
-        column(3, np.int64),
-        column(4, np.int32) if options.shapes or options.flops else zeros,
-        column(5, np.int32) if options.stacks else zeros,
-        np.repeat(np.arange(len(tracks), dtype=np.int16), np.diff(bounds)),
-        bounds,
-        _memory_columns(capture),
+    return EventColumns(
+        _joined([track.start_ns for track in tracks], np.int64),
+        _joined([track.end_ns for track in tracks], np.int64),
+        _joined([track.kind for track in tracks], np.int32),
+        _joined([track.seq for track in tracks], np.int64),
+        _joined([track.inputs for track in tracks], np.int32),
+        _joined([track.stack for track in tracks], np.int32),
+        _track_numbers([len(track) for track in tracks]),
     )
-    return columns
 
 
-def _memory_columns(capture: Capture) -> MemoryColumns:
-    tracks = capture.tracks if capture.options.memory else []
-    rows = np.concatenate([np.empty((0, 3), np.int64), *(track.memory for track in tracks)])
-    track = np.repeat(np.arange(len(tracks), dtype=np.int16), [len(track.memory) for track in tracks])
-    known = ~_frees_of_older_blocks(rows)
-    rows, track = rows[known], track[known]
-    by_time = np.argsort(rows[:, 0], kind="stable")
-    total = np.empty(len(rows), np.int64)
-    total[by_time] = np.cumsum(rows[by_time, 1])
-    return MemoryColumns(rows[:, 0] - capture.start_ns, rows[:, 1], rows[:, 2], total, track)
+def memory_of(capture: Capture) -> MemoryColumns:
+    """All allocations and frees but those of blocks that were there before."""
+    tracks = capture.tracks
+    time, nbytes, address = (
+        _joined([getattr(track, name) for track in tracks], np.int64) for name in ("memory_ns", "nbytes", "address")
+    )
+    track = _track_numbers([len(track.nbytes) for track in tracks])
+    if len(time):
+        known = ~_frees_of_older_blocks(time, nbytes, address)
+        time, nbytes, address, track = time[known], nbytes[known], address[known], track[known]
+    by_time = np.argsort(time, kind="stable")
+    total = np.empty(len(time), np.int64)
+    total[by_time] = np.cumsum(nbytes[by_time])
+    return MemoryColumns(time, nbytes, address, total, track)
 
 
-def _frees_of_older_blocks(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _joined(parts: list[NDArray[Any]], kind: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
+
+
+def _track_numbers(lengths: list[int]) -> NDArray[np.int16]:
+    if len(lengths) == 1:
+        return np.broadcast_to(np.int16(0), lengths[0])
+    return np.repeat(np.arange(len(lengths), dtype=np.int16), lengths)
+
+
+def _frees_of_older_blocks(
+    time: NDArray[np.int64], nbytes: NDArray[np.int64], address: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Which rows free a block that was allocated before the window: the first thing that happens at its address."""
-    order = np.lexsort((rows[:, 0], rows[:, 2]))
-    address = rows[order, 2]
-    is_first = np.ones(len(rows), bool)
+    order = np.lexsort((time, address))
+    address = address[order]
+    is_first = np.ones(len(order), bool)
     is_first[1:] = address[1:] != address[:-1]
-    older = np.zeros(len(rows), bool)
-    older[order] = is_first & (rows[order, 1] < 0)
+    older = np.zeros(len(order), bool)
+    older[order] = is_first & (nbytes[order] < 0)
     return older

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import _tap
 from . import tree
 from .capture import PYTHON_FUNCTION, Capture, Kind
-from .columns import EventColumns, columns_of
+from .columns import EventColumns, MemoryColumns, columns_of, memory_of
 
 Ints = NDArray[np.int64]
 
@@ -37,121 +37,119 @@ class Metrics:
     # Nesting
 
     @cached_property
-    def columns(self) -> EventColumns:
-        return columns_of(self.capture)
+    def memory_events(self) -> MemoryColumns:
+        return memory_of(self.capture)
 
     @cached_property
-    def nesting(self) -> tree.Nesting:
-        """All regions, nested; places are those of `raw_*`."""
-        columns, bounds = self.columns, self.columns.bounds
-        parts = [
-            tree.nest(columns.start_ns[low:high], columns.end_ns[low:high]) for low, high in itertools.pairwise(bounds)
-        ]
-        return tree.merge_threads(parts, bounds, columns.start_ns)
+    def _shown(self) -> tuple[EventColumns, Ints, Ints | None, Ints]:
+        """What is shown, in display order: columns, parents, shares (None: lengths), and the bytes of marks."""
+        regions = columns_of(self.capture)
+        bounds = [0, *itertools.accumulate(len(track) for track in self.capture.tracks)]
+        start, end = regions.start_ns, regions.end_ns
+        parts = [tree.nest(start[low:high], end[low:high]) for low, high in itertools.pairwise(bounds)]
+        order, parent, share = tree.merge_threads(parts, bounds, start, end)
+        columns = regions.take(order)
+        kept = ~tree.lone_echoes(parent, self._names(columns.kind)[columns.kind])
+        if not kept.all():
+            parent = tree.compact(tree.splice(parent, ~kept), kept)
+            columns, share = columns.take(kept), None if share is None else share[kept]
+        return self._with_marks(columns, parent, share)
 
-    @cached_property
-    def _names(self) -> Ints:
+    def _names(self, kinds: NDArray[np.int32]) -> Ints:
         """A number per name for each event kind number; kinds of the same label share it."""
-        kinds = np.flatnonzero(np.bincount(self.columns.kind)) if len(self.columns) else np.empty(0, np.int64)
+        present = np.flatnonzero(np.bincount(kinds))
+        table = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
         numbers: dict[str, int] = {}
-        table = np.zeros(int(kinds[-1]) + 1 if len(kinds) else 1, np.int64)
-        for number in kinds.tolist():
+        for number in present.tolist():
             table[number] = numbers.setdefault(self.kind_of(number).label, len(numbers))
         return table
 
-    @cached_property
-    def kept(self) -> NDArray[np.bool_]:
-        """Which of the nested regions are shown."""
-        return ~tree.lone_echoes(self.nesting.parent, self._names[self.columns.kind[self.nesting.order]])
+    def _with_marks(
+        self, columns: EventColumns, parent: Ints, share: Ints | None
+    ) -> tuple[EventColumns, Ints, Ints | None, Ints]:
+        """Add what happened to memory outside of every region, as events without length."""
+        marks = self._marks(columns)
+        count = len(marks)
+        if not count:
+            return columns, parent, share, np.zeros(0, np.int64)
+        memory = self.memory_events
+        time, nothing = memory.time_ns[marks], np.zeros(count, np.int32)
+        kinds = np.full(count, self.capture.memory_kind, np.int32)
+        rows = EventColumns(time, time, kinds, np.full(count, -1), nothing, nothing, memory.track[marks])
+        everything = columns.joined(rows)
+        order = np.argsort(everything.start_ns, kind="stable")
+        parent = tree.renumbered(np.concatenate([parent, np.full(count, -1)]), order)
+        if share is not None:
+            share = np.concatenate([share, np.zeros(count, np.int64)])[order]
+        nbytes = np.concatenate([np.zeros(len(columns), np.int64), memory.nbytes[marks]])[order]
+        return everything.take(order), parent, share, nbytes
 
-    @cached_property
-    def regions(self) -> Ints:
-        """Places in the columns of the shown regions, by start."""
-        return self.nesting.order[self.kept]
-
-    @cached_property
-    def marks(self) -> Ints:
-        """Places in the memory columns of what happened outside of every region; shown as `[memory]` events."""
-        memory, columns = self.columns.memory, self.columns
+    def _marks(self, columns: EventColumns) -> Ints:
+        """Places in the memory columns of what happened outside of every region of its thread."""
+        memory = self.memory_events
         loose = np.zeros(len(memory), bool)
-        for number, (low, high) in enumerate(itertools.pairwise(columns.bounds)):
-            mine = np.flatnonzero(memory.track == number)
+        for number in range(len(self.capture.tracks) if len(memory) else 0):
+            mine, regions = np.flatnonzero(memory.track == number), columns.track == number
             times = memory.time_ns[mine]
-            begun = np.searchsorted(np.sort(columns.start_ns[low:high]), times, side="right")
-            ended = np.searchsorted(np.sort(columns.end_ns[low:high]), times, side="left")
+            begun = np.searchsorted(columns.start_ns[regions], times, side="right")
+            ended = np.searchsorted(np.sort(columns.end_ns[regions]), times, side="left")
             loose[mine] = begun == ended
         return np.flatnonzero(loose)
 
-    @cached_property
-    def _mixed(self) -> Ints | None:
-        """The display order of regions followed by marks, where there are marks."""
-        if not len(self.marks):
-            return None
-        times = np.concatenate([self.columns.start_ns[self.regions], self.columns.memory.time_ns[self.marks]])
-        return np.argsort(times, kind="stable")
+    @property
+    def columns(self) -> EventColumns:
+        return self._shown[0]
 
-    def _shown(self, regions: NDArray[Any], marks: NDArray[Any] | int) -> NDArray[Any]:
-        """A column in display order from that of the regions and that of the marks."""
-        if self._mixed is None:
-            return regions
-        filled = np.broadcast_to(np.asarray(marks, regions.dtype), len(self.marks))
-        mixed: NDArray[Any] = np.concatenate([regions, filled])[self._mixed]
-        return mixed
-
-    @cached_property
+    @property
     def parent(self) -> Ints:
-        parent = tree.compact(tree.splice(self.nesting.parent, ~self.kept), self.kept)
-        if self._mixed is None:
-            return parent
-        place = np.empty_like(self._mixed)
-        place[self._mixed] = np.arange(len(place))
-        return self._shown(np.where(parent >= 0, place[parent], -1), -1)
+        return self._shown[1]
 
-    @cached_property
+    @property
     def share(self) -> Ints:
-        return self._shown(self.nesting.share[self.kept], 0)
+        share = self._shown[2]
+        return self.total_ns if share is None else share
 
     @cached_property
     def children(self) -> tree.Children:
         return tree.children_of(self.parent)
 
     def __len__(self) -> int:
-        return len(self.regions) + len(self.marks)
+        return len(self.columns)
 
     # Facts in display order
 
-    @cached_property
+    @property
     def start_ns(self) -> Ints:
-        return self._shown(self.columns.start_ns[self.regions], self.columns.memory.time_ns[self.marks])
+        return self.columns.start_ns
 
-    @cached_property
+    @property
     def end_ns(self) -> Ints:
-        return self._shown(self.columns.end_ns[self.regions], self.columns.memory.time_ns[self.marks])
+        return self.columns.end_ns
 
     @cached_property
     def total_ns(self) -> Ints:
         return self.end_ns - self.start_ns
 
-    @cached_property
+    @property
     def kind(self) -> NDArray[np.int32]:
-        return self._shown(self.columns.kind[self.regions], self.capture.memory_kind)
+        return self.columns.kind
+
+    @property
+    def seq(self) -> Ints:
+        return self.columns.seq
+
+    @property
+    def inputs(self) -> NDArray[np.int32]:
+        return self.columns.inputs
+
+    @property
+    def track(self) -> NDArray[np.int16]:
+        return self.columns.track
 
     @cached_property
     def is_mark(self) -> NDArray[np.bool_]:
         marks: NDArray[np.bool_] = self.kind == self.capture.memory_kind
         return marks
-
-    @cached_property
-    def seq(self) -> Ints:
-        return self._shown(self.columns.seq[self.regions], -1)
-
-    @cached_property
-    def inputs(self) -> NDArray[np.int32]:
-        return self._shown(self.columns.inputs[self.regions], 0)
-
-    @cached_property
-    def track(self) -> NDArray[np.int16]:
-        return self._shown(self.columns.track[self.regions], self.columns.memory.track[self.marks])
 
     @cached_property
     def ids(self) -> Ints:
@@ -194,20 +192,24 @@ class Metrics:
     @cached_property
     def memory(self) -> Ints:
         """Bytes allocated less bytes freed while each event ran, on its own thread."""
-        memory, columns = self.columns.memory, self.columns
-        usage = np.zeros(len(columns), np.int64)
-        if len(memory):
-            for number, (low, high) in enumerate(itertools.pairwise(columns.bounds)):
-                mine = memory.track == number
-                times = memory.time_ns[mine]
-                sums = np.concatenate(([0], np.cumsum(memory.nbytes[mine])))
-                before = np.searchsorted(times, columns.start_ns[low:high], side="left")
-                after = np.searchsorted(times, columns.end_ns[low:high], side="right")
-                usage[low:high] = sums[after] - sums[before]
-        return self._shown(usage[self.regions], memory.nbytes[self.marks])
+        memory = self.memory_events
+        if not len(memory):
+            return np.broadcast_to(np.int64(0), len(self))
+        usage = np.zeros(len(self), np.int64)
+        for number in range(len(self.capture.tracks)):
+            mine, events = memory.track == number, self.track == number
+            times = memory.time_ns[mine]
+            sums = np.concatenate(([0], np.cumsum(memory.nbytes[mine])))
+            before = np.searchsorted(times, self.start_ns[events], side="left")
+            after = np.searchsorted(times, self.end_ns[events], side="right")
+            usage[events] = sums[after] - sums[before]
+        nbytes = self._shown[3]
+        return np.where(self.is_mark, nbytes, usage) if len(nbytes) else usage
 
     @cached_property
     def self_memory(self) -> Ints:
+        if not len(self.memory_events):
+            return self.memory
         inner = self.parent >= 0
         taken = np.bincount(self.parent[inner], weights=self.memory[inner], minlength=len(self))
         return self.memory - taken.astype(np.int64)
@@ -226,9 +228,9 @@ class Metrics:
         return found
 
     def _count_flops(self, formula: str) -> Ints:
-        counts = np.zeros(len(self), np.int64)
         if not (self.capture.options.flops and len(self)):
-            return counts
+            return np.broadcast_to(np.int64(0), len(self))
+        counts = np.zeros(len(self), np.int64)
         counted = np.flatnonzero(self.of_kinds(lambda kind: getattr(kind, formula) is not None) & (self.inputs > 0))
         if not len(counted):
             return counts
@@ -312,7 +314,7 @@ class Metrics:
     @cached_property
     def stack(self) -> NDArray[np.int32]:
         """The stack of each event; what runs in an autograd node has the stack of its forward op."""
-        stacks = self._shown(self.columns.stack[self.regions], 0)
+        stacks = self.columns.stack
         inside = np.flatnonzero(self.backward_root >= 0)
         if len(inside) and stacks.any():
             nodes, which = np.unique(self.backward_root[inside], return_inverse=True)

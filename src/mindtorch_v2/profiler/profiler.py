@@ -191,7 +191,7 @@ class _KinetoProfile:
         return estimate(
             inner.config(),
             sum(len(view.metrics.columns) for view in views),
-            sum(len(view.metrics.columns.memory) for view in views),
+            sum(len(view.metrics.memory_events) for view in views),
             inner._stats.profiling_window_duration_sec,
         )
 

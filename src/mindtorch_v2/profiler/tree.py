@@ -14,12 +14,13 @@ Ints = NDArray[np.int64]
 class Nesting(NamedTuple):
     """`order` sorts events by start, outer before inner; `parent[i]` is the place in it of the event around it, or -1.
 
-    `share[i]` is what the event takes of its parent's time: its length, less what earlier siblings overlap.
+    `share[i]` is what the event takes of its parent's time: its length, less what earlier siblings overlap. It is None
+    where nothing overlaps.
     """
 
     order: Ints
     parent: Ints
-    share: Ints
+    share: Ints | None
 
 
 def nest(start: Ints, end: Ints) -> Nesting:
@@ -49,7 +50,7 @@ def _nest_perfect(start: Ints, end: Ints) -> Nesting | None:
     inner = parent >= 0
     if (finish[parent[inner]] < finish[inner]).any():
         return None
-    return Nesting(order, parent, finish - begin)
+    return Nesting(order, parent, None)
 
 
 def _parents(depth: Ints) -> Ints:
@@ -108,19 +109,26 @@ def crossings(start: Ints, end: Ints) -> NDArray[np.bool_]:
     return crossing
 
 
-def merge_threads(parts: list[Nesting], bounds: list[int], start: Ints) -> Nesting:
+def merge_threads(parts: list[Nesting], bounds: list[int], start: Ints, end: Ints) -> Nesting:
     """One nesting over the columns of several threads, sorted by start."""
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, np.int64)
     order = np.concatenate([none, *(part.order + low for part, low in zip(parts, bounds))])
     parent = np.concatenate([none, *(np.where(p.parent >= 0, p.parent + low, -1) for p, low in zip(parts, bounds))])
-    share = np.concatenate([none, *(part.share for part in parts)])
+    lengths = (end - start)[order]
+    pieces = [lengths[low : low + len(p.order)] if p.share is None else p.share for p, low in zip(parts, bounds)]
+    share = np.concatenate([none, *pieces])
     again = np.argsort(start[order], kind="stable")
-    place = np.empty_like(again)
-    place[again] = np.arange(len(again))
-    parent = parent[again]
-    return Nesting(order[again], np.where(parent >= 0, place[parent], -1), share[again])
+    return Nesting(order[again], renumbered(parent, again), share[again])
+
+
+def renumbered(parent: Ints, order: Ints) -> Ints:
+    """Parents of events that are put into another order."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    parent = parent[order]
+    return np.where(parent >= 0, place[parent], -1)
 
 
 def lone_echoes(parent: Ints, name: NDArray[np.integer]) -> NDArray[np.bool_]:

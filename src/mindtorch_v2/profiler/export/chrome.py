@@ -98,11 +98,11 @@ class _Trace:
         yield list(self._openings())
         python = metrics.is_python
         crossing = self._crossings()
-        yield from self._regions(np.flatnonzero(~python & ~metrics.is_mark), 0, crossing, self._op_line)
+        yield from self._regions(np.flatnonzero(~python & ~metrics.is_mark), 0, crossing, self._op_arguments)
         regions = int((~python & ~metrics.is_mark).sum())
         yield from self._memory(regions)
-        first = regions + len(metrics.columns.memory)
-        yield from self._regions(np.flatnonzero(python), first, crossing, self._python_line)
+        first = regions + len(metrics.memory_events)
+        yield from self._regions(np.flatnonzero(python), first, crossing, self._python_arguments)
         yield list(self._endings())
 
     def _is_wanted(self, category: str) -> bool:
@@ -140,33 +140,32 @@ class _Trace:
         places: NDArray[np.int64],
         first: int,
         crossing: NDArray[np.bool_],
-        line: Callable[..., str],
+        arguments: Callable[[NDArray[np.int64]], Iterator[str]],
     ) -> Iterator[list[str]]:
         """Lines of events, each followed by its arrow; `Ev Idx` counts from `first`."""
-        metrics = self.metrics
+        metrics, flows, tids = self.metrics, self._flows, self._tids
         for low in range(0, len(places), _CHUNK):
             part = places[low : low + _CHUNK]
-            starts = (metrics.start_ns[part] + self.origin_ns).tolist()
-            columns = (metrics.end_ns, metrics.kind, metrics.track, crossing)
-            ends, kinds, tracks, crossed = (column[part].tolist() for column in columns)
+            starts = metrics.start_ns[part] + self.origin_ns
+            columns = (part, starts, metrics.total_ns[part], metrics.kind[part], metrics.track[part], crossing[part])
+            rows = zip(*(column.tolist() for column in columns), arguments(part))
             lines: list[str] = []
-            for position, place in enumerate(part.tolist()):
-                kind, start = kinds[position], starts[position]
-                head = self._head(kind)
+            for index, (place, start, length, kind, track, crosses, args) in enumerate(rows, first + low):
+                head = self._heads.get(kind)
+                if head is None:
+                    head = self._head(kind)
                 if not head:
                     continue
-                tid = self._tids[tracks[position]]
-                args = line(place, kind, first + low + position)
-                length = ends[position] + self.origin_ns - start
-                if crossed[position]:
-                    lines += self._crossing_lines(head, tid, start, length, args)
+                ts = f"{start // 1000}.{start % 1000:03d}"
+                if crosses:
+                    lines += self._crossing_lines(head, tids[track], start, length, f'{args}, "Ev Idx": {index}')
                 else:
                     lines.append(
-                        f'  {{"ph": "X", {head}, "tid": {tid}, "ts": {_stamp(start)}, '
-                        f'"dur": {_stamp(length)}, "args": {{{args}}}}}'
+                        f'  {{"ph": "X", {head}, "tid": {tids[track]}, "ts": {ts}, '
+                        f'"dur": {length // 1000}.{length % 1000:03d}, "args": {{{args}, "Ev Idx": {index}}}}}'
                     )
-                if place in self._flows:
-                    lines.append(self._flow_line(place, tid, start))
+                if place in flows:
+                    lines.append(self._flow_line(place, tids[track], start))
             if lines:
                 yield lines
 
@@ -198,35 +197,37 @@ class _Trace:
             f'"cat": "fwdbwd", "name": "fwdbwd"{ending}}}'
         )
 
-    def _op_line(self, place: int, kind: int, index: int) -> str:
-        metrics = self.metrics
-        args = f'"External id": {metrics.ids[place]}, "Record function id": 0'
-        sequence = metrics.seq[place]
-        if sequence >= 0:
-            args += f', "Sequence number": {sequence}, "Fwd thread id": {metrics.forward_thread[place]}'
-        args += self._input_arguments(kind, int(metrics.inputs[place]))
-        return args + self._call_stack(place) + f', "Ev Idx": {index}'
+    def _op_arguments(self, part: NDArray[np.int64]) -> Iterator[str]:
+        metrics, known = self.metrics, self._arguments
+        columns = (metrics.ids, metrics.seq, metrics.forward_thread, metrics.kind, metrics.inputs)
+        rows = zip(part.tolist(), *(column[part].tolist() for column in columns))
+        with_stacks = metrics.capture.options.call_stacks
+        for place, number, sequence, thread, kind, inputs in rows:
+            args = f'"External id": {number}, "Record function id": 0'
+            if sequence >= 0:
+                args += f', "Sequence number": {sequence}, "Fwd thread id": {thread}'
+            if inputs:
+                args += known.get((kind, inputs)) or self._input_arguments(kind, inputs)
+            yield args + self._call_stack(place) if with_stacks else args
 
-    def _python_line(self, place: int, kind: int, index: int) -> str:
+    def _python_arguments(self, part: NDArray[np.int64]) -> Iterator[str]:
         metrics = self.metrics
-        outer = int(metrics.python_parents[place])
-        args = f'"Python parent id": {outer if outer >= 0 else "null"}, "Python id": {metrics.python_ids[place]}'
-        row = metrics.kind_of(kind)
-        if row.module_id >= 0:
-            args += f', "Python module id": {row.module_id}, "Module path": {json.dumps(row.path)}'
-        if metrics.capture.options.call_stacks:
-            args += f', "Python thread": {metrics.track[place]}'
-        return args + self._call_stack(place) + f', "Ev Idx": {index}'
+        columns = (metrics.python_parents, metrics.python_ids, metrics.kind, metrics.track)
+        with_stacks = metrics.capture.options.call_stacks
+        for place, outer, number, kind, track in zip(part.tolist(), *(column[part].tolist() for column in columns)):
+            args = f'"Python parent id": {outer if outer >= 0 else "null"}, "Python id": {number}'
+            row = metrics.kind_of(kind)
+            if row.module_id >= 0:
+                args += f', "Python module id": {row.module_id}, "Module path": {json.dumps(row.path)}'
+            if with_stacks:
+                args += f', "Python thread": {track}' + self._call_stack(place)
+            yield args
 
     def _call_stack(self, place: int) -> str:
-        if not self.metrics.capture.options.call_stacks:
-            return ""
         stack = self.metrics.stack_of(place)
         return f', "Call stack": {json.dumps(";".join(stack) + ";")}' if stack else ""
 
     def _input_arguments(self, kind: int, inputs: int) -> str:
-        if not inputs:
-            return ""
         found = self._arguments.get((kind, inputs))
         if found is None:
             record = self.metrics.input_record(kind, inputs)
@@ -242,7 +243,7 @@ class _Trace:
 
     def _memory(self, first: int) -> Iterator[list[str]]:
         """All allocations and frees as instants, in order of time."""
-        memory = self.metrics.columns.memory
+        memory = self.metrics.memory_events
         if not self._is_wanted("cpu_instant_event"):
             return
         order = np.argsort(memory.time_ns, kind="stable")
