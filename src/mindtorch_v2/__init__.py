@@ -48,6 +48,7 @@ from ._dtype import (
     uint64,
 )
 from ._errors import OutOfMemoryError
+from ._floating import silence_own_warnings as _silence_own_warnings
 from ._methods import TypedStorage, UntypedStorage, from_dlpack
 from ._size import Size
 from ._tensor import Parameter as _Parameter
@@ -85,6 +86,8 @@ _operators.bind_operators()
 from . import autograd, fft, optim, random, signal, special, utils  # noqa: E402
 
 globals().update(signal.windows.OLD_NAMES)
+
+_silence_own_warnings()
 
 __version__ = "2.13.0+mindtorch"
 

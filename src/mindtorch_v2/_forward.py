@@ -54,7 +54,9 @@ def _evaluate(op: Any) -> str:
 
 
 def _guarded(op: Any, call: str) -> list[str]:
-    return ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}"]
+    tried = ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}"]
+    # Division, logarithms, roots: infinities and nan are results like others.
+    return ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"] if op.rule == "float" and call else tried
 
 
 def _without_graph(call: str) -> list[str]:
@@ -71,7 +73,9 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
         single = count == 1 and not op.schema.returns_list
         lines.add("r0 = got._a" if single else f"{target} = [x._a for x in got]")
         return
-    lines.add(f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})")
+    call = f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
+    quietly = op.kind == "kernel" and op.takes_tensors
+    lines.add(*(["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call, "finally:", "    FP_LEAVE(fp)"] if quietly else [call]))
 
 
 def _case(

@@ -19,6 +19,7 @@ from . import _codegen, _forward, _schema, _tap
 from ._codegen import MISSING
 from ._dtype import SCALAR_TYPE_NUMBERS, bfloat16, can_cast, combine, dtype, float16, float32, get_default_dtype
 from ._dtype import FROM_NUMPY, number_type
+from ._floating import quiet
 from ._errors import broadcast_error, refuse_overlap, shape_text
 from ._meta import MetaArray, meta, to_meta
 from ._schema import Argument
@@ -340,6 +341,11 @@ def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an op on checked arguments, with its graph and `out=`."""
     given, out = _split_out(op, args)
     check_arguments(op, given)
+    with quiet():
+        return _evaluate_quietly(op, given, out)
+
+
+def _evaluate_quietly(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     if op.kind == "mutate":
         return _mutate(op, given)
     if op.kind == "composite":

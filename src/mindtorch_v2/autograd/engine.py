@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import _tap
+from .._floating import quiet
 from .._tensor import Tensor
 from . import anomaly, grad_mode
 from .node import FREED, LEAF_SEQ, AccumulateGrad, Node, Output, output_number, target
@@ -50,7 +51,8 @@ def run(
     _state.callbacks = []
     token = grad_mode.set_enabled(create_graph)
     try:
-        task.execute(roots)
+        with quiet():
+            task.execute(roots)
         for callback in _state.callbacks:
             callback()
     finally:
