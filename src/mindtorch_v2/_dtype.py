@@ -190,6 +190,8 @@ def combine(ranked: Iterable[tuple[int, dtype]]) -> dtype:
             continue
         if result is None:
             result = d2
+        elif result.category == 2 and d2.category == 3:
+            result = result.to_complex()
         elif result.category < d2.category:
             result = promote_types(result, d2)
     if result is None:

@@ -76,7 +76,7 @@ class Op:
         self.fast = fast
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
-        self.label = label or f"{parsed.name}_cpu"
+        self.label = label or f"{parsed.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
         self.twin, self.twin_takes = "", ""  # operators: the call of the recorded twin, and when it may be made
         self.nondiff = nondiff

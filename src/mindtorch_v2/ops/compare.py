@@ -8,6 +8,7 @@ import numpy as np
 
 from .._dtype import bool_, float64
 from .._op import Op, binary, composite, in_place, type_name, unary, value
+from .._tensor import Tensor
 from .arithmetic import no_gradient, through_out
 from .creation import ones_like, zeros_like
 
@@ -15,7 +16,11 @@ from .creation import ones_like, zeros_like
 
 
 def _comparison(name: str, ufunc: np.ufunc, takes: str = "bif") -> Op:
-    row = binary(f"{name}.Tensor", ufunc, "compare", takes=takes, scalar="Scalar")
+    def check(self: Any, other: Any) -> None:
+        if not isinstance(self, Tensor):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(self).__name__}")
+
+    row = binary(f"{name}.Tensor", ufunc, "compare", takes=takes, scalar="Scalar", check=check)
     in_place(
         row,
         node=f"{name.title()}Backward1",

@@ -33,6 +33,8 @@ addcmul = Op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     kernels.addcmul,
     rule="same",
+    takes="ifc",
+    label="addcmul_cpu_out",
     formulas={
         "self": lambda g: g,
         "tensor1": lambda g, tensor2, value: g * conj_of(tensor2 * value),

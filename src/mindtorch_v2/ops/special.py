@@ -28,9 +28,9 @@ def _function(name: str, kernel: Callable[..., Any], formula: Any = None, **opti
 
 # --- error functions --------------------------------------------------------------------------------------------------
 
-erf = _function("erf", kernels.erf, lambda g, self: 2 / SQRT_PI * (-self.pow(2)).exp() * g)
-erfc = _function("erfc", kernels.erfc, lambda g, self: -2 / SQRT_PI * (-self.pow(2)).exp() * g)
-erfinv = _function("erfinv", kernels.erfinv, lambda g, self: SQRT_PI / 2 * self.erfinv().pow(2).exp() * g)
+erf = _function("erf", kernels.erf, label="erf_vml_cpu", formula=lambda g, self: 2 / SQRT_PI * (-self.pow(2)).exp() * g)
+erfc = _function("erfc", kernels.erfc, label="erfc_vml_cpu", formula=lambda g, self: -2 / SQRT_PI * (-self.pow(2)).exp() * g)
+erfinv = _function("erfinv", kernels.erfinv, label="erfinv_vml_cpu", formula=lambda g, self: SQRT_PI / 2 * self.erfinv().pow(2).exp() * g)
 erf_, erfc_, erfinv_ = in_place(erf), in_place(erfc), in_place(erfinv)
 special_erfcx = _function(
     "special_erfcx", kernels.erfcx, lambda g, self, result: (2 * self * result - 2 / SQRT_PI) * g, method=False
@@ -64,7 +64,7 @@ special_ndtr = _function(
 
 # --- gamma functions --------------------------------------------------------------------------------------------------
 
-lgamma = _function("lgamma", kernels.lgamma, lambda g, self: g * self.digamma())
+lgamma = _function("lgamma", kernels.lgamma, label="lgamma_vml_cpu", formula=lambda g, self: g * self.digamma())
 digamma = _function("digamma", kernels.digamma, lambda g, self: g * polygamma.function(1, self))
 lgamma_, digamma_ = in_place(lgamma), in_place(digamma)
 
@@ -157,7 +157,7 @@ special_zeta = binary(
 
 # --- Bessel functions -------------------------------------------------------------------------------------------------
 
-i0 = _function("i0", kernels.i0, lambda g, self: g * special_i1.function(self))
+i0 = _function("i0", kernels.i0, label="i0_vml_cpu", formula=lambda g, self: g * special_i1.function(self))
 i0_ = in_place(i0)
 
 

@@ -71,7 +71,8 @@ tanh_backward = binary(
 
 def _atan2(g: Any, self: Any, other: Any, needs: Any) -> Any:
     factor = (self * self + other * other).reciprocal()
-    factor = factor.masked_fill_(factor == math.inf, 0)
+    at_origin = factor == math.inf
+    factor = factor.masked_fill(at_origin, 0) if factor.requires_grad else factor.masked_fill_(at_origin, 0)
     return (
         g * other * factor if needs[0] else None,
         g * -self * factor if needs[1] else None,
