@@ -1,5 +1,6 @@
 """torch.optim: optimizers and learning rate schedules."""
 
+from . import lr_scheduler as lr_scheduler
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from .adaptive import ASGD, Adadelta, Adagrad, RMSprop, Rprop
 from .optimizer import Optimizer
@@ -19,4 +20,5 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SparseAdam",
+    "lr_scheduler",
 ]
