@@ -5,19 +5,24 @@ Integers, slices, None and Ellipsis become select, slice and unsqueeze; tensors,
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .. import _tap
 from .._dtype import FROM_NUMPY
 from .._op import type_name
-from .._tensor import PLAIN, Tensor, bump, make
+from .._storage import Storage, View
+from .._tensor import PLAIN, Tensor, bump, make, new
 from ..autograd import overrides
+from ..autograd.grad_mode import is_grad_enabled
+from ..autograd.graph import make_view
 from . import creation
-from .convert import array_of, item
+from .convert import array_of, item, tensor
 from .index import index as index_op
 from .index import index_put_, warn_bytes
 from .part import select, slice_
@@ -84,6 +89,9 @@ def _flag(value: bool) -> Tensor:
 
 def _as_index(value: Any) -> Tensor:
     """A sequence or array as an index tensor."""
+    if not isinstance(value, np.ndarray) and NAMESPACE["HOOK"]:
+        made = tensor(value)
+        return made if made._a.dtype.kind in "b" or made._a.dtype == np.int64 else make(made._a.astype(np.int64))
     a = value if isinstance(value, np.ndarray) else array_of(value, None)
     if a.dtype.kind != "b" and a.dtype != np.uint8:
         a = a.astype(np.int64)
@@ -193,6 +201,74 @@ def _checked(found: list[Tensor | None]) -> list[Tensor | None]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
+def _unwatched(t: Tensor) -> bool:
+    """Whether a plain tensor takes no part in a graph, and no recorder or mode wants to see ops."""
+    if NAMESPACE["HOOK"] or t._ag is not None or type(t) not in PLAIN:
+        return False
+    view = t._view
+    return view is None or view.base._ag is None
+
+
+def _is_plain(parts: tuple[Any, ...]) -> bool:
+    """Whether an index means to NumPy what it means to torch: integers, forward slices, an Ellipsis."""
+    for part in parts:
+        kind = type(part)
+        if kind is slice:
+            step = part.step
+            if step is not None and (type(step) is not int or step <= 0):
+                return False
+        elif kind is not int and part is not Ellipsis:
+            return False
+    return True
+
+
+def _viewed(self: Tensor, array: Any) -> Tensor:
+    """A tensor on a view of an unwatched one."""
+    t: Tensor = new(Tensor)
+    t._a, t._ag, t._view = array, None, None
+    storage = self._v
+    if storage is None:
+        storage = self._v = Storage()
+    t._v = storage
+    if is_grad_enabled():
+        before = self._view
+        if before is None:
+            t._view = View(self, storage.version)
+        else:
+            make_view(t, self, None)
+    return t
+
+
+def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
+    """One view in place of several, where nobody can tell the difference; None where the index is not that simple."""
+    if not _unwatched(self) or not _is_plain(parts):
+        return None
+    try:
+        # The ellipsis keeps a single element an array.
+        return _viewed(self, self._a[parts if Ellipsis in parts else (*parts, ...)])
+    except (IndexError, TypeError):
+        return None
+
+
+def _chain(self: Tensor, parts: tuple[Any, ...]) -> Tensor:
+    """select, slice and unsqueeze for an index of integers, slices, None and Ellipsis."""
+    n = self._a.ndim
+    given = sum(part is not None and part is not Ellipsis for part in parts)
+    if given > n:
+        raise IndexError(f"too many indices for tensor of dimension {n}")
+    result, dim, real_dim = self, 0, 0
+    for part in parts:
+        if part is None:
+            result, dim = unsqueeze(result, dim), dim + 1
+        elif part is Ellipsis:
+            dim, real_dim = dim + n - given, real_dim + n - given
+        elif type(part) is slice:
+            result, dim, real_dim = _slice(result, dim, part, skip_whole=True), dim + 1, real_dim + 1
+        else:
+            result, real_dim = _select(result, dim, part, real_dim), real_dim + 1
+    return alias_of(self) if result is self else result  # type: ignore[no-any-return]
+
+
 def getitem(self: Tensor, index: Any) -> Tensor:
     """`self[index]`."""
     kind = type(index)
@@ -201,6 +277,10 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return select(self, 0, index)  # type: ignore[no-any-return]
         except IndexError:
             return _select(self, 0, index, 0)
+    if kind is tuple:
+        found = _quickly(self, index)
+        if found is not None:
+            return found
     if NAMESPACE["MODES"] or type(self) not in PLAIN or (kind not in _SIMPLE and _takes_over(index)):
         handled = _offered(Tensor.__getitem__, self, index)  # type: ignore[attr-defined]
         if handled is not NotImplemented:
@@ -209,13 +289,31 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         return _slice(self, 0, index, skip_whole=False)
     if kind is Tensor and index._a.ndim and self._a.ndim:
         return index_op(self, _checked([index]))  # type: ignore[no-any-return]
-    result, found = taken_apart(self, index)
-    if found:
-        return index_op(result, _checked(found))  # type: ignore[no-any-return]
+    if kind is list and self._a.ndim:
+        listed = _list_index(index)
+        if listed is not None:
+            return index_op(self, [listed])  # type: ignore[no-any-return]
+    if kind is tuple and _BASIC.issuperset(map(type, index)):
+        return _chain(self, index)
+    result, tensors = taken_apart(self, index)
+    if tensors:
+        return index_op(result, _checked(tensors))  # type: ignore[no-any-return]
     return alias_of(self) if result is self else result  # type: ignore[no-any-return]
 
 
 _SIMPLE = frozenset((int, slice, Tensor, type(None), type(Ellipsis), bool))
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+def _list_index(index: list[Any]) -> Tensor | None:
+    """A list of integers as an index tensor; None for any other."""
+    if not index or type(index[0]) is not int or NAMESPACE["HOOK"]:
+        return None
+    try:
+        a = np.array(index)
+    except ValueError:
+        return None
+    return make(a) if a.dtype == np.int64 and a.ndim == 1 else None
 
 
 def _takes_over(index: Any) -> bool:
@@ -239,27 +337,41 @@ _CPP_NAMES = {
 }  # fmt: skip
 
 
+def _limits() -> dict[Any, tuple[Any, Any]]:
+    """The least and greatest number that fits each real element type; unsigned ones take what wraps around."""
+    found: dict[Any, tuple[Any, Any]] = {}
+    for np_dtype, d in FROM_NUMPY.items():
+        if d.category == 1:
+            info = np.iinfo(np_dtype)
+            found[np_dtype] = (int(info.min) if d.is_signed else -int(info.max), int(info.max))
+        elif d.category == 2:
+            limit = float(ml_dtypes.finfo(np_dtype).max)
+            found[np_dtype] = (-limit, limit)
+    return found
+
+
+_LIMITS = _limits()
+
+
 def number_for(value: Any, np_dtype: Any) -> Any:
     """A Python number that fits an element type; RuntimeError where it does not."""
-    d = FROM_NUMPY[np_dtype]
-    if isinstance(value, complex) and not d.is_complex:
-        fits = value.imag == 0
-        value = value.real if fits else value
-    elif d.category == 1:
-        info = np.iinfo(d.np)
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise ValueError("Overflow when unpacking long long")
-        low = -info.max if not d.is_signed else info.min
-        fits = value == value and low <= value <= info.max
-        value = int(value) if fits else value
-    elif d.is_floating_point and isinstance(value, (int, float)):
-        limit = float(np.finfo(d.np).max) if d.np.kind == "f" else 3.3895313892515355e38
-        fits = not abs(value) > limit or abs(value) == float("inf")
-    else:
-        fits = True
-    if not fits:
-        raise RuntimeError(f"value cannot be converted to type {_CPP_NAMES.get(d.name, d.name)} without overflow")
-    return value
+    limits = _LIMITS.get(np_dtype)
+    kind = type(value)
+    if limits is None or kind is bool:
+        if kind is complex and np_dtype.kind == "b":
+            value = value != 0
+        return value
+    if kind is complex and not value.imag:
+        value = value.real
+    if type(value) is not complex:
+        if limits[0] <= value <= limits[1]:
+            return int(value) if np_dtype.kind in "iu" else value
+        if np_dtype.kind not in "iu" and (value != value or abs(value) == math.inf):
+            return value
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise ValueError("Overflow when unpacking long long")
+    name = FROM_NUMPY[np_dtype].name
+    raise RuntimeError(f"value cannot be converted to type {_CPP_NAMES.get(name, name)} without overflow")
 
 
 def _assigned(self: Tensor, value: Any) -> Any:
@@ -302,34 +414,51 @@ def _write_at(target: Tensor, found: list[Tensor | None], value: Any) -> None:
     index_put_(target, _checked(found), value)
 
 
-def _plain_write(self: Tensor, index: Any, value: Any) -> bool:
-    """Assign a number by NumPy alone where nobody watches: no graph, no recorder, an index that means the same."""
-    if NAMESPACE["HOOK"] or type(value) not in _NUMBERS or self._ag is not None or type(self) not in PLAIN:
+def _write_quickly(self: Tensor, index: Any, value: Any) -> bool:
+    """Assign by NumPy alone where nobody watches: no graph, no recorder, an index that means the same to both."""
+    if not _unwatched(self):
         return False
-    view = self._view
-    if view is not None and view.base._ag is not None:
-        return False
-    for part in index if type(index) is tuple else (index,):
-        if type(part) is slice:
-            if part.step is not None and not (type(part.step) is int and part.step > 0):
-                return False
-        elif type(part) is not int:
-            return False
     a = self._a
+    if type(value) in _NUMBERS:
+        value = number_for(value, a.dtype)
+    elif type(value) is Tensor and (_unwatched(value) or not is_grad_enabled()):
+        value = value._a
+        if type(value) is not np.ndarray or (value.dtype.kind == "c" and a.dtype.kind != "c"):
+            return False
+    else:
+        return False
+    if type(index) is Tensor:
+        return _put_quickly(self, index._a, value)
+    if type(a) is not np.ndarray or not _is_plain(index if type(index) is tuple else (index,)):
+        return False
     try:
-        a[index] = value if a.dtype.kind == "f" and type(value) is float else number_for(value, a.dtype)
-    except (IndexError, TypeError, OverflowError):
+        a[index] = value
+    except (IndexError, TypeError, ValueError, OverflowError):
+        return False
+    bump(self)
+    return True
+
+
+def _put_quickly(self: Tensor, index: Any, value: Any) -> bool:
+    """A number at one index tensor or mask."""
+    a = self._a
+    if isinstance(value, np.ndarray) or not index.ndim or type(a) is not np.ndarray or index.dtype not in _QUICK_INDEX:
+        return False
+    try:
+        a[index] = value
+    except (IndexError, OverflowError):
         return False
     bump(self)
     return True
 
 
 _NUMBERS = frozenset((int, float, bool))
+_QUICK_INDEX = frozenset((np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_)))
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`."""
-    if _plain_write(self, index, value):
+    if _write_quickly(self, index, value):
         return
     if overrides.has_torch_function((self, index, value)):
         handled = _offered(Tensor.__setitem__, self, index, value)  # type: ignore[attr-defined]

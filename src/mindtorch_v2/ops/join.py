@@ -49,6 +49,18 @@ def common_dtype(arrays: Sequence[Any]) -> Any:
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor", tensors=_cat_gradients)
 def _cat(arrays: Any, dim: int) -> Any:
+    try:
+        joined = np.concatenate(arrays, dim)
+        # Where NumPy keeps the first dtype, torch does too.
+        if joined.dtype is arrays[0].dtype and joined.flags.c_contiguous:
+            return joined
+    except (TypeError, ValueError):
+        pass
+    return joined_array(arrays, dim)
+
+
+def joined_array(arrays: Any, dim: int) -> Any:
+    """Arrays one after another: promoted, without empty vectors, in row-major order."""
     if not arrays:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     dtype = common_dtype(arrays)

@@ -212,6 +212,8 @@ def windows(a: Any, dim: int, size: int, step: int) -> Any:
     if type(a) is MetaArray:
         return meta(shape, a.dtype)
     strides = (*a.strides[:axis], stride * step, *a.strides[axis + 1 :], stride) if a.ndim else (stride,)
+    if a.flags.c_contiguous and a.size:
+        return np.ndarray(shape, a.dtype, a, 0, strides)
     return np.lib.stride_tricks.as_strided(a, shape, strides)
 
 
@@ -281,7 +283,8 @@ def strided(a: Any, shape: Any, strides: Any, offset: int) -> Any:
 
 def own_offset(a: Any) -> int:
     """Where in its memory an array begins, in elements."""
-    return (address(a) - address(memory_owner(a))) // int(a.dtype.itemsize)
+    owner = memory_owner(a)
+    return 0 if owner is a else (address(a) - address(owner)) // int(a.dtype.itemsize)
 
 
 def _as_strided_gradient(g: Tensor, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Tensor:

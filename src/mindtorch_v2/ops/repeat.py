@@ -136,6 +136,9 @@ def repeat_interleave(input: Any = None, repeats: Any = None, dim: Any = None, *
 # --- roll, flip, rot90 ------------------------------------------------------------------------------------------------
 
 
+FORWARD, BACKWARD = slice(None), slice(None, None, -1)
+
+
 def _as_tuple(value: Any) -> tuple[int, ...]:
     return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),)
 
@@ -164,7 +167,9 @@ roll = _roll.function
 @op("flip(Tensor self, int[] dims) -> Tensor", out=False, self=lambda g, dims: flip(g, dims=dims))
 def _flip(a: Any, dims: Any) -> Any:
     axes = wrap_dims(_as_tuple(dims), a.ndim)
-    return np.flip(a, axes).copy() if axes and a.ndim else a.copy()
+    if not axes or not a.ndim or type(a) is MetaArray:
+        return a.copy()
+    return a[tuple(BACKWARD if axis in axes else FORWARD for axis in range(a.ndim))].copy()
 
 
 flip = _flip.function

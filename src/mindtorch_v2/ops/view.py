@@ -5,6 +5,7 @@ Views of a part of the memory are in `part`, changes of a tensor's own shape in 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -176,6 +177,11 @@ def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
 
 @composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)")
 def _reshape(self: Tensor, shape: Any) -> Tensor:
+    if type(shape) is tuple and self._a.flags.c_contiguous:
+        try:
+            return _view.function(self, size=shape)  # type: ignore[no-any-return]
+        except TypeError:
+            pass
     return reshaped(self, infer_size(sizes_of("reshape", shape), self._a.size))
 
 
@@ -202,7 +208,7 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
         return reshaped(self, (1,))
     if start == end:
         return self
-    merged = int(np.prod(shape[start : end + 1], dtype=np.int64))
+    merged = math.prod(shape[start : end + 1])
     return reshaped(self, (*shape[:start], merged, *shape[end + 1 :]))
 
 
@@ -513,13 +519,25 @@ def expanded_shape(a: Any, size: tuple[int, ...]) -> list[int]:
 
 
 def _expanded(a: Any, size: Any, implicit: bool = False) -> Any:
-    target = expanded_shape(a, sizes_of("expand", size))
+    have, steps = a.shape, a.strides
+    lead = len(size) - len(have) if type(size) is tuple else -1
+    strides = [0] * lead
+    if lead >= 0:
+        for want, n, stride in zip(size[lead:] if lead else size, have, steps):
+            if want == n:
+                strides.append(stride)
+            elif n == 1 and type(want) is int and want >= 0:
+                strides.append(0)
+            else:
+                break
+    target = size
+    if lead < 0 or len(strides) != len(size) or (lead and min(size[:lead]) < 0):
+        target = expanded_shape(a, sizes_of("expand", size))
+        lead = len(target) - len(have)
+        strides = [0] * lead
+        strides += [0 if n == 1 and want != 1 else s for n, want, s in zip(have, target[lead:], steps)]
     if type(a) is MetaArray:
         return meta(target, a.dtype)
-    lead = len(target) - a.ndim
-    strides = [0] * lead
-    for have, want, stride in zip(a.shape, target[lead:], a.strides, strict=True):
-        strides.append(0 if have == 1 and want != 1 else stride)
     if a.flags.c_contiguous and a.size:
         return np.ndarray(target, a.dtype, a, 0, strides)
     return np.lib.stride_tricks.as_strided(a, target, strides)
