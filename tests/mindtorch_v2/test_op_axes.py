@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_samples import NO_META, SAMPLES
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _tap
 from mindtorch_v2._op import OPS
 from mindtorch_v2._tensor import Parameter, Tensor
+from op_samples import NO_META, SAMPLES
 
 NAMES = sorted(name for name in SAMPLES if name in OPS)
 
