@@ -25,6 +25,7 @@ from ._meta import MetaArray, meta, to_meta
 from ._schema import Argument
 from ._storage import CountedStorage, OneOfMany, Storage, View
 from .kernels.checks import not_implemented
+from .kernels.passes import Numbers
 from ._tensor import FAST, Parameter, Tensor, alias, as_array, bump, make, new, storage_of
 from .autograd import anomaly, graph, grad_mode, overrides
 from .autograd.node import FREED, Node, Output, unpack, unpack_result
@@ -78,7 +79,7 @@ class Op:
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{parsed.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
-        self.twin, self.twin_takes = "", ""  # operators: the call of the recorded twin, and when it may be made
+        self.twin = False  # operators: whether there is a recorded twin of its own
         self.nondiff = nondiff
         self.replay = replay
         self.takes_tensors = any(a.is_tensor or a.is_tensor_list for a in parsed.arguments)
@@ -578,15 +579,10 @@ def _list_wrapper(op: Op) -> Callable[..., Any]:
     views = op.kind == "view"
 
     def wrap_list(arrays: Any, *given: Any) -> Any:
+        if not arrays:
+            return ()
+        tensors = graph.views_of(given[0], arrays) if views else [make(as_array(a)) for a in arrays]
         given = given[: len(op.schema.arguments)]
-        if not views:
-            tensors = [make(as_array(a)) for a in arrays]
-        else:
-            storage = storage_of(given[0])
-            tensors = [graph.shared(a, storage) for a in arrays]
-            if grad_mode.is_grad_enabled() or given[0]._ag is not None:
-                for t in tensors:
-                    graph.make_view(t, given[0], None, OneOfMany)
         if op.differentiable and grad_mode.is_grad_enabled() and _any_edge(op, given):
             node = _list_node(op, given, tensors)
             attach_outputs(node, tensors)
@@ -914,29 +910,17 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 # --- what generated code calls by name --------------------------------------------------------------------------------
 
 
-class _Numbers(dict[Any, Any]):
-    """0-dim arrays of Python numbers in one dtype. Zero is never kept: 0.0 and -0.0 are one key but two values."""
-
-    def __init__(self, np_dtype: Any) -> None:
-        self.np_dtype = np_dtype
-
-    def __missing__(self, number: Any) -> Any:
-        array = np.asarray(number, self.np_dtype)
-        if number:
-            if len(self) > 4096:
-                self.clear()
-            self[number] = array
-        return array
-
-
 def _int64(number: int) -> Any:
     if not -(2**63) <= number < 2**63:
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
     return np.asarray(number, np.int64)
 
 
+_FAST_OR_NONE = FAST | {type(None)}
+
+
 def _all_plain(tensors: Any) -> bool:
-    return isinstance(tensors, (list, tuple)) and all(t is None or type(t) in FAST for t in tensors)
+    return isinstance(tensors, (list, tuple)) and _FAST_OR_NONE.issuperset(map(type, tensors))
 
 
 def _fix(r: Any) -> Any:
@@ -1003,8 +987,8 @@ NAMESPACE.update(
     F32=np.dtype(np.float32),
     F64=np.dtype(np.float64),
     I64=np.dtype(np.int64),
-    F32_NUMBERS=_Numbers(np.float32),
-    F64_NUMBERS=_Numbers(np.float64),
+    F32_NUMBERS=Numbers(np.float32),
+    F64_NUMBERS=Numbers(np.float64),
     INT64=_int64,
     ALL_PLAIN=_all_plain,
     FIX=_fix,

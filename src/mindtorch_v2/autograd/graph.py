@@ -17,7 +17,7 @@ from .. import _tap
 from .._errors import shape_text
 from .._meta import MetaArray, meta
 from .._storage import OneOfMany, Unwatched, View
-from .._tensor import Tensor, alias, element_strides, storage_of
+from .._tensor import Tensor, alias, element_strides, new, storage_of
 from . import anomaly, grad_mode
 from .engine import door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
@@ -70,6 +70,27 @@ def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | No
     if replay is None and before.replay is not None:
         replay = composed(before.replay, t)
     t._view = (kind if type(before) is View else type(before))(before.base, version, replay)
+
+
+def views_of(source: Tensor, arrays: Any) -> list[Tensor]:
+    """Tensors on views of one tensor that came from one op."""
+    storage = storage_of(source)
+    first = alias(arrays[0], storage)
+    kind = type(first)
+    before = source._view
+    if grad_mode.is_grad_enabled() or source._ag is not None:
+        make_view(first, source, None, OneOfMany)
+    # Such views never find their place in the graph again, so they can do with one record.
+    view = first._view
+    tensors = [first]
+    for a in arrays[1:]:
+        t: Tensor = new(kind)
+        t._a, t._ag, t._v, t._view = a, None, storage, view
+        tensors.append(t)
+    if before is not None and before.replay is not None and view is not None:
+        for t in tensors:
+            make_view(t, source, None, OneOfMany)
+    return tensors
 
 
 def unwatched(t: Tensor, source: Tensor) -> None:

@@ -17,7 +17,7 @@ from .. import _tap
 from .._dtype import FROM_NUMPY
 from .._op import type_name
 from .._storage import Storage, View
-from .._tensor import PLAIN, Tensor, bump, make, new
+from .._tensor import FAST, PLAIN, Tensor, bump, make, new
 from ..autograd import overrides
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import make_view
@@ -203,7 +203,7 @@ def _checked(found: list[Tensor | None]) -> list[Tensor | None]:
 
 def _unwatched(t: Tensor) -> bool:
     """Whether a plain tensor takes no part in a graph, and no recorder or mode wants to see ops."""
-    if NAMESPACE["HOOK"] or t._ag is not None or type(t) not in PLAIN:
+    if NAMESPACE["HOOK"] or t._ag is not None or type(t) not in FAST:
         return False
     view = t._view
     return view is None or view.base._ag is None
@@ -281,10 +281,15 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         found = _quickly(self, index)
         if found is not None:
             return found
-    if NAMESPACE["MODES"] or type(self) not in PLAIN or (kind not in _SIMPLE and _takes_over(index)):
+    basic = kind is tuple and _BASIC.issuperset(map(type, index))
+    if NAMESPACE["MODES"] or type(self) not in PLAIN or (not basic and kind not in _SIMPLE and _takes_over(index)):
         handled = _offered(Tensor.__getitem__, self, index)  # type: ignore[attr-defined]
         if handled is not NotImplemented:
             return handled  # type: ignore[no-any-return]
+    if basic:
+        return _chain(self, index)
+    if index is None:
+        return unsqueeze(self, 0)  # type: ignore[no-any-return]
     if kind is slice:
         return _slice(self, 0, index, skip_whole=False)
     if kind is Tensor and index._a.ndim and self._a.ndim:
@@ -293,8 +298,6 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         listed = _list_index(index)
         if listed is not None:
             return index_op(self, [listed])  # type: ignore[no-any-return]
-    if kind is tuple and _BASIC.issuperset(map(type, index)):
-        return _chain(self, index)
     result, tensors = taken_apart(self, index)
     if tensors:
         return index_op(result, _checked(tensors))  # type: ignore[no-any-return]

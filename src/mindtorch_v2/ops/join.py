@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import FROM_NUMPY, can_cast, promote_types
+from .._dtype import FROM_NUMPY, promote_types
 from .._errors import shape_text, wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, op, type_name
+from .._op import composite, op
 from .._tensor import Tensor, make
 from . import creation
 from .part import narrow, slice_
@@ -98,20 +98,6 @@ def cat_error(arrays: Any, kept: Any, dim: int) -> Exception:
                     f"{a.shape[d]} for tensor number {position} in the list."
                 )
     return RuntimeError(f"tensors of shapes {[a.shape for a in arrays]} cannot be concatenated along dimension {dim}")
-
-
-@front("cat")
-def cat_checked(tensors: Any, dim: Any = 0, *, out: Any = None, axis: Any = None) -> Tensor:
-    """Tensors one after another along a dimension."""
-    if axis is not None:
-        dim = axis
-    if out is not None:
-        found = FROM_NUMPY[common_dtype([t._a for t in tensors])]
-        if not can_cast(found, out.dtype):
-            raise TypeError(
-                f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
-            )
-    return cat(tensors, dim, out=out)  # type: ignore[no-any-return]
 
 
 @composite("concat(Tensor[] tensors, int dim=0) -> Tensor")

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._errors import wrap_dim
 from .._front import front
-from .._op import composite, op, view
+from .._op import composite, op, type_name, view
 from .._tensor import Tensor
 from . import creation, join
 from .part import ALL, narrow, select, slice_
@@ -32,7 +32,8 @@ def part_sizes(a: Any, split_size: int, dim: int) -> list[int]:
         if n:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
         return [0]
-    return [min(split_size, n - start) for start in range(0, n, split_size)] or [0]
+    whole, rest = divmod(n, split_size)
+    return [split_size] * whole + [rest] if rest or not whole else [split_size] * whole
 
 
 def checked_sizes(a: Any, split_sizes: Any, dim: int) -> list[int]:
@@ -53,11 +54,12 @@ def checked_sizes(a: Any, split_sizes: Any, dim: int) -> list[int]:
 
 def parts(a: Any, sizes: Sequence[int], dim: int) -> list[Any]:
     """Views of consecutive parts of a dimension."""
-    lead = (ALL,) * (dim % a.ndim)
+    dim %= a.ndim
     found, start = [], 0
     for size in sizes:
-        found.append(a[(*lead, slice(start, start + size))])
-        start += size
+        end = start + size
+        found.append(a[start:end] if dim == 0 else a[(ALL,) * dim + (slice(start, end),)])
+        start = end
     return found
 
 
@@ -217,7 +219,7 @@ def tensor_split(
         if given._a.dtype != "int64":
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                f"{join.type_name(given.dtype)}"
+                f"{type_name(given.dtype)}"
             )
         if given._a.ndim > 1:
             raise RuntimeError(
