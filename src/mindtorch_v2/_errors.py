@@ -10,6 +10,10 @@ class OutOfMemoryError(RuntimeError):
     """Memory could not be had."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix does not have what was asked of it: an inverse, a factor, convergence."""
+
+
 def shape_text(shape: Sequence[int]) -> str:
     """`[2, 3]`, as torch prints sizes in messages."""
     return "[" + ", ".join(str(int(n)) for n in shape) + "]"

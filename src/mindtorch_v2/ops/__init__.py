@@ -23,6 +23,13 @@ from . import getitem as getitem
 from . import index as index
 from . import join as join
 from . import loss as loss
+from . import linalg_function as linalg_function
+from . import linalg_lu as linalg_lu
+from . import linalg_norm as linalg_norm
+from . import linalg_qr as linalg_qr
+from . import linalg_rank as linalg_rank
+from . import linalg_solve as linalg_solve
+from . import linalg_spectral as linalg_spectral
 from . import mask as mask
 from . import matrix as matrix
 from . import norm as norm
