@@ -28,7 +28,7 @@ REFERENCE: list[tuple[str, dict[str, Any], list[float]]] = [
     ("RMSprop", {"lr": 0.05, "momentum": 0.5, "centered": True}, [0.410646, 0.262911, -1.048203]),
     ("Rprop", {"lr": 0.1}, [0.25584, -1.925, -0.492992]),
     ("ASGD", {"lr": 0.05, "t0": 3}, [0.473211, -0.645659, -0.241737]),
-    ("LBFGS", {"lr": 0.5, "max_iter": 4}, [nan, nan, nan]),
+    ("LBFGS", {"lr": 0.05, "max_iter": 2}, [0.935327, -1.950899, 0.416245]),
     ("LBFGS", {"max_iter": 3, "line_search_fn": "strong_wolfe"}, [0.333389, 0.550985, -1.144042]),
 ]
 IDS = [f"{name} {options}" for name, options, _ in REFERENCE]

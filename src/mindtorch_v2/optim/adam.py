@@ -140,9 +140,19 @@ class AdamW(Adam):
 class Adamax(_Moments):
     """Adam with the infinity norm in place of the second moment."""
 
-    def __init__(self, params: Any, lr: Any = 2e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
-                 foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
-                 capturable: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         _check_adam(lr, betas, eps, weight_decay)
         super().__init__(
             params,
@@ -173,9 +183,21 @@ class Adamax(_Moments):
 class NAdam(_Moments):
     """Adam with Nesterov momentum."""
 
-    def __init__(self, params: Any, lr: Any = 2e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
-                 momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
-                 maximize: bool = False, capturable: bool = False, differentiable: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_adam(lr, betas, eps, weight_decay)
         check_options(momentum_decay_value=(momentum_decay, lambda v: v >= 0))
         super().__init__(
@@ -217,9 +239,20 @@ class NAdam(_Moments):
 class RAdam(_Moments):
     """Adam with its early variance rectified."""
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
-                 decoupled_weight_decay: bool = False, *, foreach: bool | None = None, maximize: bool = False,
-                 capturable: bool = False, differentiable: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_adam(lr, betas, eps, weight_decay)
         super().__init__(
             params,
@@ -256,8 +289,9 @@ class RAdam(_Moments):
 class SparseAdam(Optimizer):
     """Present to say that sparse gradients do not exist here."""
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8,
-                 maximize: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, maximize: bool = False
+    ) -> None:
         raise NotImplementedError(
             "SparseAdam needs sparse gradients, which mindtorch_v2 does not make; use torch.optim.Adam with dense "
             "gradients (nn.Embedding(sparse=False))"

@@ -92,10 +92,10 @@ class LRScheduler:
         """Go to the next epoch (or to a given one)."""
         if self._step_count == 1 and not self._is_initial and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should "
-                "call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this "
-                "will result in PyTorch skipping the first value of the learning rate schedule. See more details at "
-                "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
+                "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to "
+                "do this will result in PyTorch skipping the first value of the learning rate schedule. See more "
+                "details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
                 UserWarning,
                 stacklevel=2,
             )
@@ -244,8 +244,8 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """From one factor to another in a straight line."""
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_epoch: int = -1) -> None:  # fmt: skip
+    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
+                 total_iters: int = 5, last_epoch: int = -1) -> None:  # fmt: skip
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
@@ -392,9 +392,9 @@ class SequentialLR(LRScheduler):
                 )
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
-                f"points, but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
-                f"{len(milestones)}"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to be "
+                f"equal to {len(milestones)}"
             )
         self._schedulers, self._milestones = schedulers, milestones
         self.last_epoch = last_epoch + 1

@@ -36,7 +36,8 @@ class Optimizer:
         self._prepare_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
-                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{params.type()}"
             )
         groups = list(params)
         if not groups:
@@ -73,6 +74,15 @@ class Optimizer:
 
         @functools.wraps(function)
         def step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+            if self.__dict__.get("_stepping"):  # an overriding step that calls the one it overrides
+                return function(self, *args, **kwargs)
+            self.__dict__["_stepping"] = True
+            try:
+                return around(self, args, kwargs)
+            finally:
+                del self.__dict__["_stepping"]
+
+        def around(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             event = _tap.event_id(self._step_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
             with _tap.region(event):
                 for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
@@ -257,6 +267,8 @@ class Optimizer:
     def register_load_state_dict_post_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         return _add_in_order(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
+
+Optimizer.step = Optimizer.profile_hook_step(Optimizer.step)  # type: ignore[method-assign]
 
 _global_pre_hooks: dict[int, Any] = {}
 _global_post_hooks: dict[int, Any] = {}
