@@ -83,15 +83,20 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import autograd, fft, linalg, optim, random, signal, special, utils  # noqa: E402
+from . import autograd, fft, linalg, nn, optim, random, signal, special, utils  # noqa: E402
 
 globals().update(signal.windows.OLD_NAMES)
 
+from . import _legacy, _missing, _settings, serialization, version  # noqa: E402
+from ._settings import *  # noqa: E402, F403
+from .compiler import compile  # noqa: E402
+from .serialization import load, save  # noqa: E402
+
+globals().update(_legacy.NAMES)
+
 _silence_own_warnings()
 
-__version__ = "2.13.0+mindtorch"
-
-from . import _missing  # noqa: E402
+__version__ = version.__version__
 
 _missing.install()
 _missing.cover_all()

@@ -1,0 +1,89 @@
+"""torch.hub without a network: files that are there already can be loaded, nothing is fetched."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+from urllib.parse import urlparse
+
+from .serialization.reading import load as _load_file
+
+_chosen: list[str] = []
+
+
+def get_dir() -> str:
+    """Where downloaded models would lie."""
+    if _chosen:
+        return _chosen[0]
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    _chosen[:] = [os.path.expanduser(d)]
+
+
+def _offline(what: str, remedy: str) -> NoReturn:
+    raise RuntimeError(f"mindtorch_v2 downloads nothing: {what} is not on this machine. {remedy}")
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> Any:
+    """Load the checkpoint of a URL from the cache folder, where another program must have put it."""
+    folder = model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints")
+    path = os.path.join(folder, file_name or os.path.basename(urlparse(url).path))
+    if not os.path.exists(path):
+        _offline(url, f"Download it yourself to {path}, or torch.load a file you have.")
+    return _load_file(path, map_location=map_location, weights_only=weights_only)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    _offline(url, f"Download it yourself to {dst}.")
+
+
+def _local_conf(repo: str, source: str) -> ModuleType:
+    path = Path(repo) / "hubconf.py"
+    if source != "local" or not path.exists():
+        _offline(repo, "Clone the repository yourself and pass its folder with source='local'.")
+    sys.path.insert(0, str(repo))
+    try:
+        spec = importlib.util.spec_from_file_location("hubconf", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(repo))
+    return module
+
+
+def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", **kwargs: Any) -> Any:
+    """Call an entry point of a local folder's hubconf.py."""
+    for option in ("trust_repo", "force_reload", "verbose", "skip_validation"):
+        kwargs.pop(option, None)
+    conf = _local_conf(repo_or_dir, source)
+    if not callable(getattr(conf, model, None)):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return getattr(conf, model)(*args, **kwargs)
+
+
+def list(github: str, *args: Any, source: str = "github", **kwargs: Any) -> Any:
+    """Entry points of a local folder's hubconf.py."""
+    conf = _local_conf(github, source)
+    return [name for name in dir(conf) if callable(getattr(conf, name)) and not name.startswith("_")]
+
+
+def help(github: str, model: str, *args: Any, source: str = "github", **kwargs: Any) -> str | None:
+    """The docstring of an entry point."""
+    doc: str | None = getattr(_local_conf(github, source), model).__doc__
+    return doc

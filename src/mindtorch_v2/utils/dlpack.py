@@ -1,0 +1,16 @@
+"""torch.utils.dlpack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._methods import from_dlpack
+from .._tensor import Tensor
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of a tensor's memory."""
+    return tensor.__dlpack__()
+
+
+__all__ = ["from_dlpack", "to_dlpack"]

@@ -1,0 +1,5 @@
+"""torch.utils.hooks."""
+
+from ..autograd.node import RemovableHandle
+
+__all__ = ["RemovableHandle"]
