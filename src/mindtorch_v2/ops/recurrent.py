@@ -1,0 +1,299 @@
+"""Recurrent networks as composites: a cell is a step, a layer runs a cell over time, a stack runs layers.
+
+The input of a layer meets its weights in one product for all time steps; what depends on the step before follows one
+step at a time. Layouts of weights and states are those of `nn.RNNBase`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .._front import front
+from .._op import Op, composite
+from .._tensor import Tensor
+from .dropout import dropout
+from .join import cat, stack
+from .matrix import linear, matmul
+from .part import narrow
+from .split import unbind
+from .split import _unsafe_chunk as unsafe_chunk
+from .view import t
+
+State = tuple[Tensor, ...]  # the hidden state, and the cell's of an LSTM
+
+
+class Weights(NamedTuple):
+    """The parameters of one direction of a layer."""
+
+    ih: Any
+    hh: Any
+    bias_ih: Any = None
+    bias_hh: Any = None
+    projection: Any = None
+
+    def of_input(self, x: Any) -> Any:
+        """What the input contributes to the gates."""
+        return linear(x, self.ih, self.bias_ih)
+
+    def of_hidden(self, h: Any) -> Any:
+        """What the hidden state contributes to the gates."""
+        return linear(h, self.hh, self.bias_hh)
+
+
+# --- cells: gates of the input, state and weights give the next state -------------------------------------------------
+
+
+def _lstm_step(gates: Any, state: Any, weights: Weights) -> State:
+    hidden, cell = state
+    parts = unsafe_chunk.function(weights.of_hidden(hidden).add_(gates), 4, 1)
+    enter, forget, fresh, leave = parts[0].sigmoid_(), parts[1].sigmoid_(), parts[2].tanh_(), parts[3].sigmoid_()
+    cell = (forget * cell).add_(enter * fresh)
+    hidden = leave * cell.tanh()
+    if weights.projection is not None:
+        hidden = matmul(hidden, t(weights.projection))
+    return hidden, cell
+
+
+def _gru_step(gates: Any, state: Any, weights: Weights) -> State:
+    (hidden,) = state
+    inputs = unsafe_chunk.function(gates, 3, 1)
+    parts = unsafe_chunk.function(weights.of_hidden(hidden), 3, 1)
+    reset = parts[0].add_(inputs[0]).sigmoid_()
+    keep = parts[1].add_(inputs[1]).sigmoid_()
+    fresh = inputs[2].add(parts[2].mul_(reset)).tanh_()
+    return ((hidden - fresh).mul_(keep).add_(fresh),)
+
+
+def _tanh_step(gates: Any, state: Any, weights: Weights) -> State:
+    return (weights.of_hidden(state[0]).add_(gates).tanh(),)
+
+
+def _relu_step(gates: Any, state: Any, weights: Weights) -> State:
+    return (weights.of_hidden(state[0]).add_(gates).relu(),)
+
+
+Step = Callable[[Any, Any, Weights], State]
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+def _over_time(step: Step, x: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
+    """Run a cell over a (time, batch, feature) input; outputs stay in the order of time."""
+    gates = unbind(weights.of_input(x), 0)
+    outputs = []
+    for gate in reversed(gates) if backwards else gates:
+        state = step(gate, state, weights)
+        outputs.append(state[0])
+    if backwards:
+        outputs.reverse()
+    return stack(outputs, 0), state
+
+
+def _over_packed(
+    sizes: Sequence[int], step: Step, x: Any, state: State, weights: Weights, backwards: bool
+) -> tuple[Any, State]:
+    """Run a cell over packed steps, the batch of step `i` being the first `sizes[i]` sequences."""
+    gates = weights.of_input(x)
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    order = range(len(sizes))
+    return (_shrinking if not backwards else _growing)(step, gates, state, weights, sizes, starts, order)
+
+
+def _shrinking(step: Step, gates: Any, state: State, weights: Weights, sizes: Any, starts: Any, order: Any) -> Any:
+    """Forwards: sequences that end leave the batch with their last state."""
+    outputs, ended = [], []
+    for i in order:
+        size, before = sizes[i], state[0]._a.shape[0]
+        if size < before:
+            ended.append(tuple(narrow(s, 0, size, before - size) for s in state))
+            state = tuple(narrow(s, 0, 0, size) for s in state)
+        state = step(narrow(gates, 0, starts[i], size), state, weights)
+        outputs.append(state[0])
+    ended.append(state)
+    return cat(outputs, 0), _joined(reversed(ended))
+
+
+def _growing(step: Step, gates: Any, first: State, weights: Weights, sizes: Any, starts: Any, order: Any) -> Any:
+    """Backwards: sequences enter the batch, with their first state, where they end."""
+    state = tuple(narrow(s, 0, 0, sizes[-1]) for s in first)
+    outputs = []
+    for i in reversed(order):
+        size, before = sizes[i], state[0]._a.shape[0]
+        if size > before:
+            state = _joined([state, tuple(narrow(s, 0, before, size - before) for s in first)])
+        state = step(narrow(gates, 0, starts[i], size), state, weights)
+        outputs.append(state[0])
+    outputs.reverse()
+    return cat(outputs, 0), state
+
+
+def _joined(states: Any) -> State:
+    parts = list(zip(*states, strict=True))
+    return tuple(p[0] if len(p) == 1 else cat(list(p), 0) for p in parts)
+
+
+# --- stacks of layers -------------------------------------------------------------------------------------------------
+
+
+class _Options(NamedTuple):
+    has_biases: bool
+    num_layers: int
+    dropout: float
+    train: bool
+    bidirectional: bool
+
+
+def _grouped(params: Sequence[Any], options: _Options, projected: bool) -> list[Weights]:
+    """The flat list of parameters, by layer and direction."""
+    each = 2 + 2 * options.has_biases + projected
+    runs = options.num_layers * (2 if options.bidirectional else 1)
+    if len(params) != each * runs:
+        raise RuntimeError(
+            f"got an incorrect number of RNN parameters: {len(params)} instead of {each * runs} ({each} for each of "
+            f"{runs} layers and directions)"
+        )
+    groups = []
+    for i in range(0, len(params), each):
+        ih, hh, *rest = params[i : i + each]
+        biases = rest[:2] if options.has_biases else (None, None)
+        groups.append(Weights(ih, hh, *biases, rest[-1] if projected else None))
+    return groups
+
+
+def _stack(run: Any, step: Step, x: Any, states: list[State], groups: list[Weights], options: _Options) -> Any:
+    """All layers, one after the other; the last state of each direction of each."""
+    directions = 2 if options.bidirectional else 1
+    ends: list[State] = []
+    for layer in range(options.num_layers):
+        outputs = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            output, end = run(step, x, states[k], groups[k], direction == 1)
+            outputs.append(output)
+            ends.append(end)
+        x = outputs[0] if directions == 1 else cat(outputs, outputs[0]._a.ndim - 1)
+        if options.dropout and options.train and layer < options.num_layers - 1:
+            x = dropout(x, options.dropout, True)
+    return x, tuple(stack(list(s), 0) for s in zip(*ends, strict=True))
+
+
+def _by_layer(hx: Sequence[Any]) -> list[State]:
+    return list(zip(*(unbind(h, 0) for h in hx), strict=True))
+
+
+def _padded(step: Step, x: Any, hx: Sequence[Any], params: Any, options: _Options, batch_first: bool) -> Any:
+    x = x.transpose(0, 1) if batch_first else x
+    projected = len(hx) == 2 and hx[0]._a.shape[2] != hx[1]._a.shape[2]
+    groups = _grouped(params, options, projected)
+    output, ends = _stack(_over_time, step, x, _by_layer(hx), groups, options)
+    return (output.transpose_(0, 1) if batch_first else output, *ends)
+
+
+def _packed(step: Step, data: Any, batch_sizes: Any, hx: Sequence[Any], params: Any, options: _Options) -> Any:
+    sizes = batch_sizes._a.tolist()
+
+    def run(*given: Any) -> Any:
+        return _over_packed(sizes, *given)
+
+    projected = len(hx) == 2 and hx[0]._a.shape[2] != hx[1]._a.shape[2]
+    output, ends = _stack(run, step, data, _by_layer(hx), _grouped(params, options, projected), options)
+    return (output, *ends)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+_REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+
+
+def _rows(name: str, step: Step) -> tuple[Op, Op]:
+    """The two overloads of a network with one hidden state: padded and packed."""
+
+    def padded(input: Any, hx: Any, params: Any, *options: Any) -> Any:
+        return _padded(step, input, [hx], params, _Options(*options[:5]), options[5])
+
+    def packed(data: Any, batch_sizes: Any, hx: Any, params: Any, *options: Any) -> Any:
+        return _packed(step, data, batch_sizes, [hx], params, _Options(*options))
+
+    return (
+        composite(f"{name}.input(Tensor input, Tensor hx, {_REST}, bool batch_first) -> (Tensor, Tensor)")(padded),
+        composite(f"{name}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_REST}) -> (Tensor, Tensor)")(packed),
+    )
+
+
+gru_input, gru_data = _rows("gru", _gru_step)
+rnn_tanh_input, rnn_tanh_data = _rows("rnn_tanh", _tanh_step)
+rnn_relu_input, rnn_relu_data = _rows("rnn_relu", _relu_step)
+
+
+@composite(f"lstm.input(Tensor input, Tensor[] hx, {_REST}, bool batch_first) -> (Tensor, Tensor, Tensor)")
+def lstm_input(input: Any, hx: Any, params: Any, *options: Any) -> Any:
+    _check_two(hx)
+    return _padded(_lstm_step, input, hx, params, _Options(*options[:5]), options[5])
+
+
+@composite(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_REST}) -> (Tensor, Tensor, Tensor)")
+def lstm_data(data: Any, batch_sizes: Any, hx: Any, params: Any, *options: Any) -> Any:
+    _check_two(hx)
+    return _packed(_lstm_step, data, batch_sizes, hx, params, _Options(*options))
+
+
+def _check_two(hx: Any) -> None:
+    if len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+
+
+def _front(name: str, padded: Op, packed: Op) -> Any:
+    """One public function for both overloads, told apart by where the list of parameters stands."""
+
+    def public(*args: Any, **kwargs: Any) -> Any:
+        is_packed = "data" in kwargs or "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
+        return (packed if is_packed else padded).function(*args, **kwargs)
+
+    public.__name__ = public.__qualname__ = name
+    return front(name)(public)
+
+
+lstm = _front("lstm", lstm_input, lstm_data)
+gru = _front("gru", gru_input, gru_data)
+rnn_tanh = _front("rnn_tanh", rnn_tanh_input, rnn_tanh_data)
+rnn_relu = _front("rnn_relu", rnn_relu_input, rnn_relu_data)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+def _check_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, label: str = "") -> None:
+    x, h = input._a.shape, hx._a.shape
+    if x[1] != w_ih._a.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {w_ih._a.shape[1]}")
+    if x[0] != h[0]:
+        raise RuntimeError(f"Input batch size {x[0]} doesn't match hidden{label} batch size {h[0]}")
+    if h[1] != w_hh._a.shape[1]:
+        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {h[1]}, expected {w_hh._a.shape[1]}")
+
+
+_CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
+
+
+@composite(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)")
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
+    _check_two(hx)
+    _check_cell(input, hx[0], w_ih, w_hh, "0")
+    weights = Weights(w_ih, w_hh, b_ih, b_hh)
+    return _lstm_step(weights.of_input(input), tuple(hx), weights)
+
+
+def _cell(name: str, step: Step) -> Op:
+    def body(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
+        _check_cell(input, hx, w_ih, w_hh)
+        weights = Weights(w_ih, w_hh, b_ih, b_hh)
+        return step(weights.of_input(input), (hx,), weights)[0]
+
+    return composite(f"{name}(Tensor input, Tensor hx, {_CELL}) -> Tensor")(body)
+
+
+gru_cell = _cell("gru_cell", _gru_step)
+rnn_tanh_cell = _cell("rnn_tanh_cell", _tanh_step)
+rnn_relu_cell = _cell("rnn_relu_cell", _relu_step)
