@@ -1,4 +1,4 @@
-"""What profiling costs: per op while recording and when off, after the run, and in memory; and whether it tells the truth.
+"""What profiling costs, per op while recording and when off, after the run and in memory; and whether it is true.
 
 The last two tables have no torch column: they hold figures of ours against fixed bounds.
 """
@@ -65,7 +65,7 @@ def recording() -> list[Row]:
 
 
 def after_the_run() -> list[Row]:
-    """Seconds from leaving the block to `key_averages()`, for 200 k ops; torch's `events()` is part of its way there."""
+    """Seconds from stopping to `key_averages()` for 200 k ops; torch's `events()` is part of its way there."""
     times = {}
     for name, package in packages().items():
         x = package.ones((4, 4))

@@ -117,18 +117,26 @@ def array_of(argument: Argument) -> str:
     return name
 
 
-def _inputs_key(op: Any) -> str:
-    """Source of the tuple that stands for a call's inputs."""
+def _inputs_key(op: Any, numbers: frozenset[str] | None) -> str:
+    """Source of the tuple that stands for a call's inputs.
+
+    `numbers` names the tensor arguments that are numbers in this case; None where that is not known.
+    """
     parts = []
     for argument in op.schema.arguments:
         name = argument.python_name
         tensor = f"({name}._a.shape, {name}._a.strides, {name}._a.dtype)"
         # Numbers are told apart by type too: 1, 1.0 and True are one key of a dict.
-        other = f'("value", type({name}), {name}) if type({name}) in NUMBERS else INPUT({name})'
-        if argument.type == "Tensor" and not op.takes_numbers:
-            parts.append(tensor)
-        elif argument.type == "Tensor":
+        value = f'("value", type({name}), {name})'
+        other = f"{value} if type({name}) in NUMBERS else INPUT({name})"
+        if name in (op.fixed or {}):
+            constant = f"D_{op.ident}_{name}"
+            NAMESPACE[constant] = ("value", type(op.fixed[name]), op.fixed[name])
+            parts.append(constant)
+        elif argument.type == "Tensor" and op.takes_numbers and numbers is None:
             parts.append(f"({tensor} if {plain(name)} else {other})")
+        elif argument.type == "Tensor":
+            parts.append(value if numbers and argument.name in numbers else tensor)
         elif argument.type in ("int", "bool", "str", "float"):
             parts.append(name)
         else:
@@ -136,12 +144,12 @@ def _inputs_key(op: Any) -> str:
     return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
 
 
-def open_event(lines: Lines, op: Any, flags: int) -> None:
+def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None = None) -> None:
     """Everything a twin does before the op itself; leaves the lines inside a `try`."""
     lines.add("try:", "    lane = LANES.lane", "except AttributeError:", "    lane = LANE()")
     lines.add("seq = SEQ if GRAD() else -1" if op.takes_tensors else "seq = -1")
     if flags & _tap.SHAPES:
-        lines.add(f"key = {_inputs_key(op)}", "try:", "    ins = INPUT_IDS.get(key) or INTERN(key)")
+        lines.add(f"key = {_inputs_key(op, numbers)}", "try:", "    ins = INPUT_IDS.get(key) or INTERN(key)")
         lines.add("except TypeError:", "    ins = INTERN(FREEZE(key))")
     if flags & _tap.STACKS:
         lines.add("stack = ENTER_OP()")
@@ -280,10 +288,14 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     if not op.takes_tensors:  # a factory, whose result may live on meta
         lines.add("return MAKE(r0)")
         return
-    memory = "COUNTED(r0)" if flags & _tap.MEMORY else "None"
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
     lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None")
-    lines.add(f"t0_._v = {memory}", "t0_._ag = None")
+    if flags & _tap.MEMORY:
+        # What CountedStorage does, with the lane that is at hand.
+        lines.add("t0_._v = v = NEW(COUNTED)", "v.version = 0", "v.nbytes = size = r0.nbytes")
+        lines.add("lane.note((clock(), size, id(v)))", "t0_._ag = None")
+    else:
+        lines.add("t0_._v = None", "t0_._ag = None")
     if op.differentiable:
         need = _load_edges(lines, op, numbers)
         if need:

@@ -83,7 +83,7 @@ def _case(
 ) -> None:
     """One fast path: [event] compute, wrap, return."""
     if recorded:
-        open_event(lines, op, flags)
+        open_event(lines, op, flags, numbers)
     if compute and not (recorded and op.calls is not None):
         lines.add(*compute)
     else:
@@ -315,11 +315,10 @@ def forward_source(op: Any, recorded: bool, flags: int = 0) -> str:
         lines.add("global SEQ")
     if not recorded:
         _unpack_varargs(lines, op)
-        straight = f"{op.twin} if {op.twin_takes} else " if op.fixed is not None and op.twin else ""
-        lines.add(f"if HOOK: return {straight}{_aside('R', op)}({given})")
-        lines.add(*(f"{name} = {literal(value)}" for name, value in (op.fixed or {}).items()))
+        lines.add(f"if HOOK: return {f'RO_{op.python_name}' if op.twin else _aside('R', op)}({given})")
     elif op.takes_tensors:
         lines.add("if MODES:", f"    return {_slow(op)}")
+    lines.add(*(f"{name} = {literal(value)}" for name, value in (op.fixed or {}).items()))
     if op.kind == "mutate":
         _mutating(lines, op, flags, recorded)
     elif op.rule is not None:

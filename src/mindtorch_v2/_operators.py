@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from . import _codegen, _forward
+from . import _codegen, _forward, _tap
 from ._op import LATE, NAMESPACE, OPS, Op, materialize, replace_code, stub
-from ._tensor import Parameter, Tensor
+from ._tensor import Tensor
 from .ops import arithmetic, bitwise, special
 
 _NUMBERS = (int, float, complex, np.number, np.bool_)
-NAMESPACE.update(TENSORS=frozenset((Tensor, Parameter)), OPERANDS=frozenset((Tensor, Parameter, int, float)))
 
 
 def operator(name: str, op: Op, function: Callable[..., Any] | None = None) -> types.FunctionType:
@@ -35,22 +34,43 @@ def _materialize(made: types.FunctionType, op: Op, function: Callable[..., Any])
     form = copy.copy(op)
     form.python_name, form.has_out, form.fast_when = made.__name__, False, {}
     form.fixed = {a.python_name: a.default for a in op.schema.arguments if a.has_default}
-    if function is op.function:
-        # Straight to the recorded twin for operands of which it is known that they are the op's own.
-        form.twin, form.twin_takes = _twin_call(op)
+    form.twin = function is op.function
     NAMESPACE[f"O_{made.__name__}"] = or_not_implemented(function, op.takes_numbers or bool(op.promotes))
+    if form.twin:
+        _forms.append(form)
+        _arm(form)
     replace_code(made, _codegen.compile_function(_forward.forward_source(form, recorded=False), made.__name__))
     return made
 
 
-def _twin_call(op: Op) -> tuple[str, str]:
-    """The call of an op's recorded twin from an operator, and the condition under which it may be made."""
-    arguments = op.schema.arguments
-    given = [_codegen.literal(a.default) if a.has_default else a.python_name for a in arguments]
-    given += ["None"] * op.has_out + ["MISSING"] * len(op.aliases)
-    accepted = "OPERANDS" if op.takes_numbers or op.promotes else "TENSORS"
-    operands = [f"type({a.python_name}) in {accepted}" for a in arguments[1:] if not a.has_default]
-    return f"R_{op.ident}({', '.join(given)})", " and ".join(operands) or "True"
+_forms: list[Op] = []
+_twins: dict[tuple[str, int], Any] = {}
+
+
+def _arm(form: Op) -> None:
+    """Decide what an operator calls when HOOK is set: its recorded twin, made when first needed, or the slow path."""
+    name = form.python_name
+    if _tap.SLOT.recorder is None:
+        NAMESPACE[f"RO_{name}"] = NAMESPACE[f"O_{name}"]
+        return
+    twin = _twins.get((name, _tap.SLOT.flags & _tap.OP_FLAGS))
+    NAMESPACE[f"RO_{name}"] = twin if twin is not None else lambda *args: _first_recorded(form, args)
+
+
+def _first_recorded(form: Op, args: tuple[Any, ...]) -> Any:
+    flags = _tap.SLOT.flags & _tap.OP_FLAGS
+    source = _forward.forward_source(form, recorded=True, flags=flags)
+    twin = _codegen.compile_function(source, f"{form.python_name}, recorded {flags}")
+    _twins[form.python_name, flags] = NAMESPACE[f"RO_{form.python_name}"] = twin
+    return twin(*args)
+
+
+def _recorder_changed(flags: int) -> None:
+    for form in _forms:
+        _arm(form)
+
+
+_tap.SLOT.listeners.append(_recorder_changed)
 
 
 def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _tap
 
-_SLOT = _tap.SLOT
+_SLOT, _LANES, _NAMESPACE = _tap.SLOT, _tap.LANES, _tap.NAMESPACE
 
 
 class Storage:
@@ -32,9 +32,12 @@ class CountedStorage(Storage):
             recorder.allocated(nbytes, id(self))
 
     def __del__(self) -> None:
-        recorder = _SLOT.recorder
-        if recorder is not None:
-            recorder.freed(self.nbytes, id(self))
+        if _SLOT.recorder is not None:
+            try:
+                lane = _LANES.lane
+            except AttributeError:
+                lane = _tap.current_lane()
+            lane.note((_NAMESPACE["clock"](), -self.nbytes, id(self)))
 
 
 class View:

@@ -120,14 +120,16 @@ def intern_inputs(key: Hashable) -> int:
 
 
 class Lane:
-    """Where one thread writes its finished regions; `extend` is the bound method of the current rows list."""
+    """Where one thread writes its finished regions; `extend` is the bound method of the current rows list, `note` that
+    of the list of allocations and frees."""
 
-    __slots__ = ("rows", "extend", "memory", "open", "ident", "native_id", "name", "index")
+    __slots__ = ("rows", "extend", "memory", "note", "open", "ident", "native_id", "name", "index")
 
     def __init__(self, index: int) -> None:
         self.rows: list[int] = []
         self.extend: Callable[[Iterable[int]], None] = self.rows.extend
         self.memory: list[int] = []
+        self.note: Callable[[Iterable[int]], None] = self.memory.extend
         # Regions that are still open, innermost last: [start_ns, event id, seq, inputs id, stack id].
         self.open: list[list[int]] = []
         thread = threading.current_thread()
@@ -140,6 +142,7 @@ class Lane:
     def listen(self, wanted: bool) -> None:
         """Keep (or drop) what the thread writes from now on. A dropping lane costs its thread no test."""
         self.extend = self.rows.extend if wanted else _drop
+        self.note = self.memory.extend if wanted else _drop
 
 
 def _drop(row: Iterable[int]) -> None:

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
@@ -100,14 +99,10 @@ class StackTable:
         return found
 
 
-def _ignore(row: Iterable[int]) -> None:
-    """Stands in for `memory.extend` on lanes nobody listens to."""
-
-
 class ThreadLane(_tap.Lane):
     """A lane with what the profiler tracks beside rows: module calls and traced Python frames in progress."""
 
-    __slots__ = ("__weakref__", "chain", "frames", "listening", "muted", "note", "ops", "root", "tracer")
+    __slots__ = ("__weakref__", "chain", "frames", "listening", "muted", "ops", "root", "tracer")
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -126,8 +121,6 @@ class ThreadLane(_tap.Lane):
     def listen(self, wanted: bool) -> None:
         super().listen(wanted)
         self.listening = wanted
-        # Takes the rows of allocations and frees, as `extend` takes those of regions.
-        self.note: Callable[[Iterable[int]], None] = self.memory.extend if wanted else _ignore
 
 
 @dataclass
