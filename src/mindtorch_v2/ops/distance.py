@@ -19,7 +19,7 @@ from . import composed
 from .join import cat
 from .matrix import matmul
 from .reduce import vector_norm
-from .view import expand, unsqueeze
+from .view import broadcast_tensors, expand, unsqueeze
 
 
 # --- between two sets -------------------------------------------------------------------------------------------------
@@ -178,6 +178,8 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int, eps: float) -> Any:
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {type_name(common.np)}")
     x1, x2 = x1.to(common), x2.to(common)
+    if x1._a.shape != x2._a.shape:
+        x1, x2 = broadcast_tensors(x1, x2)
     norms = [vector_norm(x, 2, (dim,), True).clone() for x in (x1, x2)]
     # The floor takes no part in the gradient.
     token = grad_mode.set_enabled(False)

@@ -40,11 +40,16 @@ def cpp_name(a: Any) -> str:
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def product(a: Any, b: Any) -> Any:
-    """The matrix product of arrays whose types agree; 16-bit floats are added up in float32."""
+def wide_product(a: Any, b: Any) -> Any:
+    """The matrix product of arrays whose types agree; of 16-bit floats in float32."""
     if is_half(a.dtype):
-        return np.matmul(a.astype(F32), b.astype(F32)).astype(a.dtype)
+        return np.matmul(a.astype(F32), b.astype(F32))
     return a.dot(b) if a.ndim < 3 and b.ndim < 3 else np.matmul(a, b)
+
+
+def product(a: Any, b: Any) -> Any:
+    """The matrix product in the type of its operands."""
+    return wide_product(a, b).astype(a.dtype) if is_half(a.dtype) else wide_product(a, b)
 
 
 def sum_of(c: Any, ab: Any, beta: Any, alpha: Any) -> Any:
@@ -170,7 +175,7 @@ def _addmm_checked(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
             )
     check_expands(c, (a.shape[0], b.shape[1]))
     refuse_bool("addmm_impl_cpu_", a)
-    return sum_of(c, product(a, b), beta, alpha)
+    return sum_of(c, wide_product(a, b), beta, alpha)
 
 
 addmm_row = op(
@@ -218,7 +223,7 @@ def _addmv_array(c: Any, a: Any, x: Any, beta: Any, alpha: Any) -> Any:
             f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}"
         )
     refuse_bool("addmv_impl_cpu", a)
-    return sum_of(c, product(a, x), beta, alpha)
+    return sum_of(c, wide_product(a, x), beta, alpha)
 
 
 addmv_row = op(
@@ -310,6 +315,7 @@ def _addr_array(c: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
         if v.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {v.ndim}-D")
     check_expands(c, (x.shape[0], y.shape[0]))
+    x, y = (v.astype(F32) if is_half(v.dtype) else v for v in (x, y))
     return sum_of(c, x[:, None] * y, beta, alpha)
 
 
@@ -364,7 +370,7 @@ def _baddbmm_array(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
             f"Input dtypes must be the same, got: input {cpp_name(c)}, batch1: {cpp_name(a)}, batch2: {cpp_name(b)}"
         )
     check_expands(c, (a.shape[0], a.shape[1], b.shape[2]))
-    return sum_of(c, product(a, b), beta, alpha)
+    return sum_of(c, wide_product(a, b), beta, alpha)
 
 
 def _baddbmm_expanded(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
@@ -399,7 +405,7 @@ def _addbmm_array(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     check_expands(c, (a.shape[1], b.shape[2]))
     # All batches in one product: rows side by side against columns one below the other.
     rows = np.moveaxis(a, 0, 1).reshape(a.shape[1], -1)
-    return sum_of(c, product(rows, b.reshape(-1, b.shape[2])), beta, alpha)
+    return sum_of(c, wide_product(rows, b.reshape(-1, b.shape[2])), beta, alpha)
 
 
 addbmm_row = op(

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _op
 from .._errors import shape_text
+from ..autograd import grad_mode
 from ..kernels import normalize
 from ..kernels.precision import is_half
 from . import composed
@@ -39,12 +40,13 @@ def _spread(parameter: Any, ndim: int) -> Any:
     return None if parameter is None else parameter.view((1, -1) + (1,) * (ndim - 2))
 
 
-def _normalized(x: Any, eps: float, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """`x`, looked at in `shape`, with mean 0 and variance 1 over `axes`."""
+def _normalized(x: Any, eps: float, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
+    """`x`, looked at in `shape`, with mean 0 and variance 1 over `axes`; its mean and reciprocal deviation before."""
     folded = reshape(x, shape)
-    centered = folded - folded.mean(axes, keepdim=True)
-    variance = (centered * centered).mean(axes, keepdim=True)
-    return reshape(centered * (variance + eps).rsqrt(), x._a.shape)
+    mean = folded.mean(axes, keepdim=True)
+    centered = folded - mean
+    rstd = ((centered * centered).mean(axes, keepdim=True) + eps).rsqrt()
+    return reshape(centered * rstd, x._a.shape), mean, rstd
 
 
 def _scaled(x: Any, weight: Any, bias: Any) -> Any:
@@ -77,7 +79,7 @@ def _layer_norm_gradients(grads: Any, input: Any, normalized_shape: Any, mean: A
     shape = input._a.shape
     axes = tuple(range(len(shape) - len(normalized_shape), len(shape)))
     return composed.gradients(
-        lambda x, w, b: _scaled(_normalized(x, eps, shape, axes), w, b), (input, weight, bias), g, needs
+        lambda x, w, b: _scaled(_normalized(x, eps, shape, axes)[0], w, b), (input, weight, bias), g, needs
     )
 
 
@@ -138,7 +140,7 @@ def _batch_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, runnin
 
     def forward(x: Any, w: Any, b: Any) -> Any:
         if training:
-            x = _normalized(x, eps, shape, (0, *range(2, ndim)))
+            x = _normalized(x, eps, shape, (0, *range(2, ndim)))[0]
         else:
             x = (x - _spread(running_mean, ndim)) * _spread((running_var + eps).rsqrt(), ndim)
         return _scaled(x, _spread(w, ndim), _spread(b, ndim))
@@ -171,6 +173,12 @@ native_batch_norm = _native_batch_norm.function
 )
 def _batch_norm_impl_index(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                            momentum: float, eps: float, cudnn_enabled: bool) -> Any:  # fmt: skip
+    if input._a.size == 0:
+        # Nothing to normalise; weight and bias keep their place in the graph.
+        result = input.clone()
+        if weight is not None:
+            result = result * weight[0]
+        return result if bias is None else result + bias[0], None, None, None, 0
     # As in torch, moving the running statistics is no in-place change that autograd counts.
     return (*native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), None, 0)
 
@@ -227,20 +235,24 @@ def _native_group_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, weight: An
 def _group_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, sizes: tuple[int, int, int],
                           group: int, eps: float, needs: Any) -> Any:  # fmt: skip
     g = grads[0]
-    if g is None:
-        return (None,) * 3
-    if not composed.wanted():
+    # mean and deviation are results as well, and may have gradients of their own.
+    if not composed.wanted() and grads[1] is None and grads[2] is None:
         row = _native_group_norm_backward.function
         return _asked(row(g.contiguous(), input, mean, rstd, weight, *sizes, group, needs), needs)
     ndim = input._a.ndim
     samples, channels, places = sizes
-    shape = (samples, group, channels // group * places)
-    return composed.gradients(
-        lambda x, w, b: _scaled(_normalized(x, eps, shape, (2,)), _spread(w, ndim), _spread(b, ndim)),
-        (input, weight, bias),
-        g,
-        needs,
-    )
+
+    def forward(x: Any, w: Any, b: Any) -> Any:
+        shape = (samples, group, channels // group * places)
+        normal, middle, scale = _normalized(x, eps, shape, (2,))
+        result = _scaled(normal, _spread(w, ndim), _spread(b, ndim))
+        return result, middle.view(mean._a.shape), scale.view(rstd._a.shape)
+
+    token = grad_mode.set_enabled(True)
+    try:
+        return composed.gradients(forward, (input, weight, bias), grads, needs)
+    finally:
+        grad_mode.reset_enabled(token)
 
 
 @op(
