@@ -301,9 +301,12 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
         handled = overrides.dispatch(op.function, op.schema.arguments, given, out)
         if handled is not NotImplemented:
             return handled
-    if _tap.SLOT.recorder is not None:
-        return _recorded_slow(op, args)
-    return evaluate(op, args)
+    run = AUTOCAST.get(op.schema.name, evaluate) if AUTOCAST else evaluate
+    return run(op, args) if _tap.SLOT.recorder is None else _recorded_slow(op, args, run)
+
+
+# While autocast is on anywhere: how the ops that it changes are run, by name.
+AUTOCAST: dict[str, Callable[[Op, tuple[Any, ...]], Any]] = {}
 
 
 def _settle_aliases(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -326,7 +329,7 @@ def _split_out(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     return args[:count], (args[count] if op.has_out and len(args) > count else None)
 
 
-def _recorded_slow(op: Op, args: tuple[Any, ...]) -> Any:
+def _recorded_slow(op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, ...]], Any]) -> Any:
     inputs = 0
     if _tap.SLOT.flags & _tap.SHAPES:
         inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in args[: len(op.schema.arguments)])))
@@ -335,7 +338,7 @@ def _recorded_slow(op: Op, args: tuple[Any, ...]) -> Any:
     if op.number_event != event and not isinstance(args[1], Tensor):
         event = op.number_event
     with _tap.region(event, seq, inputs):
-        return evaluate(op, args)
+        return run(op, args)
 
 
 def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
@@ -577,11 +580,14 @@ def _wrap_view(op: Op, given: tuple[Any, ...], array: Any) -> Tensor:
 def _list_wrapper(op: Op) -> Callable[..., Any]:
     """Wraps a list of arrays: views of the first argument for view ops, fresh ones otherwise."""
     views = op.kind == "view"
+    of_first = op.differentiable == [op.schema.arguments[0].name]
 
     def wrap_list(arrays: Any, *given: Any) -> Any:
         if not arrays:
             return ()
         tensors = graph.views_of(given[0], arrays) if views else [make(as_array(a)) for a in arrays]
+        if of_first and graph.edge(given[0]) is None:
+            return tuple(tensors)
         given = given[: len(op.schema.arguments)]
         if op.differentiable and grad_mode.is_grad_enabled() and _any_edge(op, given):
             node = _list_node(op, given, tensors)

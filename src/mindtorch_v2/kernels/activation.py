@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
-from .passes import BLOCK, at_least, blocked, blocked_pair, choose, keep
+from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to
 
-_ZEROS = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
 _SQRT_HALF = math.sqrt(0.5)
@@ -24,74 +23,72 @@ _PDF_SCALE = 1 / math.sqrt(2 * math.pi)
 
 
 def relu(x: Any, out: Any = None) -> Any:
-    zero = _ZEROS.get(x.dtype)
-    if zero is None or x.size > BLOCK:
-        return at_least(x, 0, out)
-    return np.maximum(x, zero, out=out)
+    return at_least(x, 0, out)
 
 
 @blocked_pair
 def threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> None:
-    keep(g, ~np.less_equal(x, threshold), out)  # nan counts as above
+    keep(g, ~np.less_equal(x, number(threshold, x.dtype)), out)  # nan counts as above
 
 
 @blocked
 def threshold(x: Any, limit: float, value: float, out: Any) -> None:
-    choose(np.less_equal(x, limit), np.full_like(x, value), x, out)
+    choose(np.less_equal(x, number(limit, x.dtype)), np.full_like(x, value), x, out)
 
 
 @blocked
 def leaky_relu(x: Any, slope: float, out: Any) -> None:
     """The greater (for slopes above 1, the smaller) of x and slope * x."""
-    scaled = np.multiply(x, np.asarray(slope, x.dtype))
+    scaled = np.multiply(x, number(slope, x.dtype))
     (np.maximum if slope <= 1 else np.minimum)(x, scaled, out=out)
 
 
 @blocked_pair
 def leaky_relu_backward(g: Any, x: Any, slope: float, out: Any) -> None:
-    choose(np.greater(x, 0), g, np.multiply(g, np.asarray(slope, g.dtype)), out)
+    choose(np.greater(x, number(0, x.dtype)), g, np.multiply(g, number(slope, g.dtype)), out)
 
 
 def hardtanh(x: Any, low: float, high: float, out: Any = None) -> Any:
-    low, high = np.asarray(low, x.dtype), np.asarray(high, x.dtype)
-    return np.minimum(np.maximum(x, low, out=out), high, out=out)
+    raised = at_least(x, low, out)
+    return at_most(raised, high, raised if isinstance(raised, np.ndarray) else None)
 
 
 @blocked_pair
 def hardtanh_backward(g: Any, x: Any, low: float, high: float, out: Any) -> None:
-    keep(g, np.greater(x, low) & np.less(x, high), out)
+    keep(g, np.greater(x, number(low, x.dtype)) & np.less(x, number(high, x.dtype)), out)
 
 
 @blocked
 def hardsigmoid(x: Any, out: Any) -> None:
-    np.add(x, 3, out=out)
-    np.maximum(out, 0, out=out)
-    np.minimum(out, 6, out=out)
-    np.divide(out, 6, out=out)
+    np.add(x, number(3, x.dtype), out=out)
+    raise_to(out, 0, out)
+    cut_to(out, 6, out)
+    np.divide(out, number(6, x.dtype), out=out)
 
 
 @blocked_pair
 def hardsigmoid_backward(g: Any, x: Any, out: Any) -> None:
-    keep(np.divide(g, 6), np.greater(x, -3) & np.less(x, 3), out)
+    inside = np.greater(x, number(-3, x.dtype)) & np.less(x, number(3, x.dtype))
+    keep(np.divide(g, number(6, g.dtype)), inside, out)
 
 
 @blocked
 def hardswish(x: Any, out: Any) -> None:
-    gate = np.add(x, 3)
-    np.maximum(gate, 0, out=gate)
-    np.minimum(gate, 6, out=gate)
+    gate = np.add(x, number(3, x.dtype))
+    raise_to(gate, 0, gate)
+    cut_to(gate, 6, gate)
     np.multiply(x, gate, out=out)
-    np.divide(out, 6, out=out)
+    np.divide(out, number(6, x.dtype), out=out)
 
 
 @blocked_pair
 def hardswish_backward(g: Any, x: Any, out: Any) -> None:
     """0 up to -3, g from 3 on, g (x / 3 + 1/2) between."""
-    inner = np.divide(x, 3)
-    inner += 0.5
+    inner = np.divide(x, number(3, x.dtype))
+    inner += number(0.5, x.dtype)
     inner *= g
-    above = np.greater_equal(x, 3)
-    middle = keep(inner, ~np.less_equal(x, -3))
+    above = np.greater_equal(x, number(3, x.dtype))
+    middle = keep(inner, ~np.less_equal(x, number(-3, x.dtype)))
     choose(above, g, middle, out)
 
 
@@ -108,8 +105,8 @@ def hardshrink_backward(g: Any, x: Any, lambd: float, out: Any) -> None:
 @blocked
 def softshrink(x: Any, lambd: float, out: Any) -> None:
     """x moved towards zero by ``lambd``, as far as zero; nan stays nan."""
-    inside = np.maximum(x, np.asarray(-lambd, x.dtype))
-    np.minimum(inside, np.asarray(lambd, x.dtype), out=inside)
+    inside = raise_to(x, -lambd)
+    cut_to(inside, lambd, inside)
     np.subtract(x, inside, out=out)
 
 
@@ -118,9 +115,9 @@ def softshrink(x: Any, lambd: float, out: Any) -> None:
 
 def _expm1_below_zero(x: Any) -> Any:
     """exp(x) - 1 for x <= 0, by tanh, which NumPy has in vectors: 2t / (1 - t) for t = tanh(x / 2)."""
-    t = np.multiply(x, 0.5)
+    t = np.multiply(x, number(0.5, x.dtype))
     np.tanh(t, out=t)
-    slope = np.subtract(1, t)
+    slope = np.subtract(number(1, x.dtype), t)
     t += t
     t /= slope
     return t
@@ -128,8 +125,8 @@ def _expm1_below_zero(x: Any) -> Any:
 
 def _log1p_positive(u: Any) -> Any:
     """log(1 + u) for u >= 0, by log, which NumPy has in vectors, and what the sum lost."""
-    w = np.add(u, 1)
-    lost = np.subtract(w, 1)
+    w = np.add(u, number(1, u.dtype))
+    lost = np.subtract(w, number(1, u.dtype))
     np.subtract(u, lost, out=lost)
     lost /= w
     np.log(w, out=w)
@@ -139,14 +136,15 @@ def _log1p_positive(u: Any) -> Any:
 
 @blocked
 def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> None:
-    below = np.minimum(x, 0)
+    below = cut_to(x, 0)
     if input_scale != 1:
-        below *= input_scale
+        below *= number(input_scale, x.dtype)
     below = _expm1_below_zero(below)
-    below *= alpha * scale
-    above = np.maximum(x, 0, out=out)
+    if alpha * scale != 1:
+        below *= number(alpha * scale, x.dtype)
+    above = raise_to(x, 0, out)
     if scale != 1:
-        above *= scale
+        above *= number(scale, x.dtype)
     above += below
 
 
@@ -156,34 +154,37 @@ def elu_backward(
 ) -> None:
     """The slope is `scale` above zero; below it is that of the exponential, found from the input or the result."""
     if is_result:
-        below = np.add(x, alpha * scale)
-        below *= input_scale
+        below = np.add(x, number(alpha * scale, x.dtype))
+        below *= number(input_scale, x.dtype)
     else:
-        below = np.exp(np.minimum(x, 0) * input_scale)
-        below *= alpha * scale * input_scale
+        below = cut_to(x, 0)
+        below *= number(input_scale, x.dtype)
+        np.exp(below, out=below)
+        below *= number(alpha * scale * input_scale, x.dtype)
     below *= g
-    choose(np.greater(x, 0), np.multiply(g, np.asarray(scale, g.dtype)), below, out)
+    choose(np.greater(x, number(0, x.dtype)), np.multiply(g, number(scale, g.dtype)), below, out)
 
 
 @blocked
 def softplus(x: Any, beta: float, threshold: float, out: Any) -> None:
     """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds ``threshold``."""
-    scaled = np.multiply(x, np.asarray(beta, x.dtype))
+    scaled = np.multiply(x, number(beta, x.dtype))
     tail = np.abs(scaled)
     np.negative(tail, out=tail)
     tail = _log1p_positive(np.exp(tail, out=tail))
-    tail += np.maximum(scaled, 0)
-    tail /= beta
-    choose(np.greater(scaled, threshold), x, tail, out)
+    tail += raise_to(scaled, 0)
+    if beta != 1:
+        tail /= number(beta, x.dtype)
+    choose(np.greater(scaled, number(threshold, x.dtype)), x, tail, out)
 
 
 @blocked_pair
 def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -> None:
-    scaled = np.multiply(x, np.asarray(beta, x.dtype))
-    high = np.greater(scaled, threshold)
+    scaled = np.multiply(x, number(beta, x.dtype))
+    high = np.greater(scaled, number(threshold, x.dtype))
     np.negative(scaled, out=scaled)
     np.exp(scaled, out=scaled)
-    scaled += 1
+    scaled += number(1, x.dtype)
     slope = np.divide(g, scaled, out=scaled)
     choose(high, g, slope, out)
 
@@ -194,14 +195,14 @@ def log_sigmoid(x: Any, out: Any) -> None:
     tail = np.abs(x)
     np.negative(tail, out=tail)
     tail = _log1p_positive(np.exp(tail, out=tail))
-    np.minimum(x, 0, out=out)
+    cut_to(x, 0, out)
     np.subtract(out, tail, out=out)
 
 
 def _sigmoid(x: Any) -> Any:
     s = np.negative(x)
     np.exp(s, out=s)
-    s += 1
+    s += number(1, x.dtype)
     return np.reciprocal(s, out=s)
 
 
@@ -215,7 +216,7 @@ def log_sigmoid_backward(g: Any, x: Any, out: Any) -> None:
 def silu(x: Any, out: Any) -> None:
     gate = np.negative(x)
     np.exp(gate, out=gate)
-    gate += 1
+    gate += number(1, x.dtype)
     np.divide(x, gate, out=out)
 
 
@@ -223,9 +224,10 @@ def silu(x: Any, out: Any) -> None:
 def silu_backward(g: Any, x: Any, out: Any) -> None:
     """g s (1 + x (1 - s))"""
     s = _sigmoid(x)
-    slope = np.subtract(1, s)
+    one = number(1, x.dtype)
+    slope = np.subtract(one, s)
     slope *= x
-    slope += 1
+    slope += one
     slope *= s
     np.multiply(g, slope if g.dtype.kind != "c" else np.conj(slope), out=out)
 
@@ -235,13 +237,13 @@ def _tanh_softplus(x: Any) -> Any:
     e = np.abs(x)
     np.negative(e, out=e)
     np.exp(e, out=e)
-    positive = np.greater_equal(x, 0)
+    positive = np.greater_equal(x, number(0, x.dtype))
     # for x >= 0: (1 + 2e) / (1 + 2e + 2e²); for x < 0: e (e + 2) / (e (e + 2) + 2)
-    twice = e + e
-    square = e * e
-    above = (1 + twice) / (1 + twice + 2 * square)
+    twice, square = e + e, e * e
+    top = twice + number(1, x.dtype)
+    above = top / (top + square + square)
     product = square + twice
-    return choose(positive, above, product / (product + 2))
+    return choose(positive, above, product / (product + number(2, x.dtype)))
 
 
 @blocked
@@ -254,7 +256,7 @@ def mish_backward(g: Any, x: Any, out: Any) -> None:
     t = _tanh_softplus(x)
     slope = _sigmoid(x)
     slope *= x
-    slope *= 1 - t * t
+    slope *= number(1, x.dtype) - t * t
     slope += t
     np.multiply(g, slope, out=out)
 
@@ -265,27 +267,29 @@ def mish_backward(g: Any, x: Any, out: Any) -> None:
 def _gelu_inner(x: Any) -> Any:
     """The argument of the tanh that stands for the error function."""
     inner = np.square(x)
-    inner *= _TANH_CUBE
-    inner += 1
+    inner *= number(_TANH_CUBE * _TANH_SCALE, x.dtype)
+    inner += number(_TANH_SCALE, x.dtype)
     inner *= x
-    inner *= _TANH_SCALE
     return inner
+
+
+def _half_of_one_more(t: Any) -> None:
+    t += number(1, t.dtype)
+    t *= number(0.5, t.dtype)
 
 
 @blocked
 def gelu_tanh(x: Any, out: Any) -> None:
     gate = _gelu_inner(x)
     np.tanh(gate, out=gate)
-    gate += 1
-    gate *= 0.5
+    _half_of_one_more(gate)
     np.multiply(x, gate, out=out)
 
 
 @blocked
 def gelu(x: Any, out: Any) -> None:
-    gate = special_erf.erf(np.multiply(x, np.asarray(_SQRT_HALF, x.dtype)))
-    gate += 1
-    gate *= 0.5
+    gate = special_erf.erf(np.multiply(x, number(_SQRT_HALF, x.dtype)))
+    _half_of_one_more(gate)
     np.multiply(x, gate, out=out)
 
 
@@ -293,27 +297,24 @@ def gelu(x: Any, out: Any) -> None:
 def gelu_tanh_backward(g: Any, x: Any, out: Any) -> None:
     t = np.tanh(_gelu_inner(x))
     slope = np.square(x)
-    slope *= 3 * _TANH_CUBE
-    slope += 1
+    slope *= number(1.5 * _TANH_SCALE * _TANH_CUBE, x.dtype)
+    slope += number(0.5 * _TANH_SCALE, x.dtype)
     slope *= x
-    slope *= 0.5 * _TANH_SCALE
-    slope *= 1 - t * t
-    t += 1
-    t *= 0.5
+    slope *= number(1, x.dtype) - t * t
+    _half_of_one_more(t)
     slope += t
     np.multiply(g, slope, out=out)
 
 
 @blocked_pair
 def gelu_backward(g: Any, x: Any, out: Any) -> None:
-    cdf = special_erf.erf(np.multiply(x, np.asarray(_SQRT_HALF, x.dtype)))
-    cdf += 1
-    cdf *= 0.5
+    cdf = special_erf.erf(np.multiply(x, number(_SQRT_HALF, x.dtype)))
+    _half_of_one_more(cdf)
     pdf = np.square(x)
-    pdf *= -0.5
+    pdf *= number(-0.5, x.dtype)
     np.exp(pdf, out=pdf)
     pdf *= x
-    pdf *= _PDF_SCALE
+    pdf *= number(_PDF_SCALE, x.dtype)
     cdf += pdf
     np.multiply(g, cdf, out=out)
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .passes import at_least, at_most
+from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, number
+
+# Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
+_FEW = 1024
 
 # --- division ---------------------------------------------------------------------------------------------------------
 
@@ -18,10 +21,32 @@ def _refuse_zero(b: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
+def _is_long_float(a: Any, b: Any) -> bool:
+    return a.dtype.kind == "f" and max(a.size, b.size) > _FEW
+
+
 def floor_divide(a: Any, b: Any, out: Any = None) -> Any:
     """The quotient rounded towards minus infinity."""
+    if _is_long_float(a, b):
+        return _floor_divide(a, b, out=out)
     _refuse_zero(b)
     return np.floor_divide(a, b, out=out)
+
+
+@blocked_pair
+def _floor_divide(a: Any, b: Any, out: Any) -> None:
+    """By the exact remainder, as Python does it."""
+    rest = np.fmod(a, b)
+    quotient = np.subtract(a, rest)
+    quotient /= b
+    quotient -= (rest != 0) & (np.signbit(rest) != np.signbit(b))
+    floor = np.floor(quotient)
+    floor += np.subtract(quotient, floor) > 0.5
+    np.copysign(floor, np.divide(a, b), out=floor, where=floor == 0)
+    by_zero = b == 0
+    if by_zero.any():
+        floor = np.where(by_zero, np.divide(a, b), floor)
+    np.copyto(out, floor)
 
 
 def trunc_divide(a: Any, b: Any, out: Any = None) -> Any:
@@ -36,8 +61,17 @@ def trunc_divide(a: Any, b: Any, out: Any = None) -> Any:
 
 def remainder(a: Any, b: Any, out: Any = None) -> Any:
     """What floor division leaves; it has the sign of the divisor."""
+    if _is_long_float(a, b):
+        return _remainder(a, b, out=out)
     _refuse_zero(b)
     return np.remainder(a, b, out=out)
+
+
+@blocked_pair
+def _remainder(a: Any, b: Any, out: Any) -> None:
+    rest = np.fmod(a, b)
+    np.add(rest, b, out=rest, where=(rest != 0) & (np.signbit(rest) != np.signbit(b)))
+    np.copyto(out, rest)
 
 
 def fmod(a: Any, b: Any, out: Any = None) -> Any:
@@ -60,7 +94,7 @@ def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
     if exponent == 0.5:
         return np.sqrt(a, out=out)
     if exponent == 3 and a.dtype.kind != "c":
-        return np.multiply(np.square(a), a, out=out)
+        return _cube(a, out=out)
     if exponent == -1:
         return np.reciprocal(a, out=out)
     if exponent == -0.5:
@@ -69,6 +103,11 @@ def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
         squared = np.square(a, out=out)
         return np.reciprocal(squared, out=squared if isinstance(squared, np.ndarray) else None)
     return np.power(a, np.asarray(exponent, a.dtype), out=out)
+
+
+@blocked
+def _cube(a: Any, out: Any) -> None:
+    np.multiply(np.square(a), a, out=out)
 
 
 def power(a: Any, b: Any, out: Any = None) -> Any:
@@ -112,39 +151,60 @@ def heaviside(a: Any, values: Any, out: Any = None) -> Any:
 # --- fused forms ------------------------------------------------------------------------------------------------------
 
 
-def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+@blocked_pair
+def add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> None:
+    """`a + alpha * b`"""
+    np.add(a, np.multiply(b, number(alpha, b.dtype)), out=out)
+
+
+@blocked_pair
+def subtract_scaled(a: Any, b: Any, alpha: Any, out: Any) -> None:
+    """`a - alpha * b`"""
+    np.subtract(a, np.multiply(b, number(alpha, b.dtype)), out=out)
+
+
+@blocked_triple
+def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> None:
     """`a + value * b * c`"""
     product = np.multiply(b, c)
     if value != 1:
-        product = np.multiply(product, np.asarray(value).astype(product.dtype))
-    return np.add(a, product, out=out)
+        np.multiply(product, number(value, product.dtype), out=product)
+    np.add(a, product, out=out)
 
 
-def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any = None) -> Any:
+@blocked_triple
+def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any) -> None:
     """`a + value * b / c`"""
     if value != 1:
-        b = np.multiply(b, np.asarray(value).astype(b.dtype))
-    return np.add(a, np.divide(b, c), out=out)
+        b = np.multiply(b, number(value, b.dtype))
+    np.add(a, np.divide(b, c), out=out)
 
 
-def lerp(a: Any, end: Any, weight: Any, out: Any = None) -> Any:
+@blocked_pair
+def lerp(a: Any, end: Any, weight: Any, out: Any) -> None:
     """From ``a`` to ``end`` by ``weight``, computed from the nearer side so that both ends are exact."""
     step = np.subtract(end, a)
-    if not isinstance(weight, np.ndarray):
-        weight = np.asarray(weight, a.dtype)
-        if abs(weight) < 0.5:
-            return np.add(a, np.multiply(step, weight), out=out)
-        return np.subtract(end, np.multiply(step, 1 - weight), out=out)
-    near = np.add(a, step * weight)
-    far = np.subtract(end, step * (1 - weight))
-    return np.positive(np.where(np.abs(weight) < 0.5, near, far), out=out)
+    if abs(weight) < 0.5:
+        np.multiply(step, number(weight, a.dtype), out=step)
+        np.add(a, step, out=out)
+    else:
+        np.multiply(step, number(1 - weight, a.dtype), out=step)
+        np.subtract(end, step, out=out)
+
+
+@blocked_triple
+def lerp_by(a: Any, end: Any, weight: Any, out: Any) -> None:
+    """``lerp`` by a weight for each element."""
+    step = np.subtract(end, a)
+    near, far = a + step * weight, end - step * (1 - weight)
+    np.copyto(out, np.where(np.abs(weight) < 0.5, near, far))
 
 
 def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
     """At least ``low``, then at most ``high``; either may be None, or an array."""
     if low is not None:
         a = np.maximum(a, low, out=out) if _is_array(low) else at_least(a, low, out)
-        out = a  # the second step may overwrite the first
+        out = a if isinstance(a, np.ndarray) else None  # the second step may overwrite the first
     if high is None:
         return a
     if not _is_array(high):

@@ -14,84 +14,117 @@ import numpy as np
 BLOCK = 1 << 15  # elements: an input, a result and a temporary of float32 fill half a second-level cache
 
 Array = np.ndarray[Any, Any]
+Body = Callable[..., None]  # (*arrays, *numbers, out)
+Function = Callable[..., Any]  # (*arrays, *numbers, out=None)
 
 
-def blocked(body: Callable[..., None]) -> Callable[..., Array]:
-    """Make ``function(x, *numbers, out=None)`` from ``body(x, *numbers, out)``."""
+def in_blocks(count: int) -> Callable[[Body], Function]:
+    """Make ``function(*arrays, *numbers, out=None)`` from ``body(*arrays, *numbers, out)`` with so many arrays."""
 
-    @functools.wraps(body)
-    def function(x: Any, *numbers: Any, out: Any = None) -> Any:
-        result = np.empty_like(x) if out is None else out
-        if x.ndim == 0:  # NumPy would give its steps as scalars
-            body(x.reshape(1), *numbers, result.reshape(1))
+    def decorate(body: Body) -> Function:
+        @functools.wraps(body)
+        def function(*given: Any, out: Any = None) -> Any:
+            arrays, numbers = given[:count], given[count:]
+            x = arrays[0]
+            if count > 1 and any(a.shape != x.shape for a in arrays):
+                arrays = np.broadcast_arrays(*arrays)
+                x = arrays[0]
+            result = np.empty_like(x, subok=False) if out is None else out
+            if x.ndim == 0:  # NumPy would give its steps as scalars
+                body(*(a.reshape(1) for a in arrays), *numbers, result.reshape(1))
+            elif x.size <= BLOCK or not _all_contiguous(arrays, result):
+                body(*arrays, *numbers, result)
+            else:
+                _run(body, [a.reshape(-1) for a in arrays], numbers, result.reshape(-1))
             return result
-        if x.size <= BLOCK or not (x.flags.c_contiguous and result.flags.c_contiguous):
-            body(x, *numbers, result)
-            return result
-        flat, target = x.reshape(-1), result.reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            body(flat[start : start + BLOCK], *numbers, target[start : start + BLOCK])
-        return result
 
-    return function
+        return function
+
+    return decorate
 
 
-def blocked_pair(body: Callable[..., None]) -> Callable[..., Array]:
-    """Make ``function(x, y, *numbers, out=None)`` from ``body(x, y, *numbers, out)``."""
-
-    @functools.wraps(body)
-    def function(x: Any, y: Any, *numbers: Any, out: Any = None) -> Any:
-        if x.shape != y.shape:
-            x, y = np.broadcast_arrays(x, y)
-        result = np.empty_like(x, subok=False) if out is None else out
-        if x.ndim == 0:
-            body(x.reshape(1), y.reshape(1), *numbers, result.reshape(1))
-            return result
-        plain = x.flags.c_contiguous and y.flags.c_contiguous and result.flags.c_contiguous
-        if x.size <= BLOCK or not plain:
-            body(x, y, *numbers, result)
-            return result
-        a, b, target = x.reshape(-1), y.reshape(-1), result.reshape(-1)
-        for start in range(0, a.size, BLOCK):
-            stop = start + BLOCK
-            body(a[start:stop], b[start:stop], *numbers, target[start:stop])
-        return result
-
-    return function
+blocked, blocked_pair, blocked_triple = in_blocks(1), in_blocks(2), in_blocks(3)
 
 
-_bounds: dict[tuple[Any, str], Array] = {}
+def _all_contiguous(arrays: Any, result: Array) -> bool:
+    return result.flags.c_contiguous and all(a.flags.c_contiguous for a in arrays)
 
 
-def _bound_block(bound: Any, dtype: Any) -> Array:
-    """A block full of one number. NumPy's vector loops of maximum and minimum take two arrays, not an array and a
-    number, and run 2.5 times faster so."""
-    key = dtype, repr(bound)  # tells 0.0 from -0.0
-    block = _bounds.get(key)
+def _run(body: Body, arrays: list[Array], numbers: tuple[Any, ...], target: Array) -> None:
+    for start in range(0, target.size, BLOCK):
+        stop = start + BLOCK
+        body(*(a[start:stop] for a in arrays), *numbers, target[start:stop])
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+class Numbers(dict[Any, Any]):
+    """0-dim arrays of Python numbers in one dtype, which ufuncs take in half the time they take the number itself.
+    Zero is never kept: 0.0 and -0.0 are one key but two values."""
+
+    def __init__(self, np_dtype: Any) -> None:
+        self.np_dtype = np_dtype
+
+    def __missing__(self, number: Any) -> Any:
+        array = np.asarray(number, self.np_dtype)
+        if number:
+            if len(self) > 4096:
+                self.clear()
+            self[number] = array
+        return array
+
+
+_NUMBERS = {np.dtype(t): Numbers(t) for t in (np.float32, np.float64)}
+
+
+def number(value: Any, dtype: Any) -> Array:
+    """A Python number as a 0-dim array."""
+    kept = _NUMBERS.get(dtype)
+    made: Array = np.asarray(value).astype(dtype) if kept is None else kept[value]
+    return made
+
+
+_blocks: dict[tuple[Any, str], Array] = {}
+
+
+def _bound(bound: Any, x: Array) -> Array:
+    """A bound for maximum and minimum. Their vector loops take two arrays, not an array and a number, so for all but
+    small arrays it is a block full of it."""
+    if x.ndim != 1 or not 512 < x.size <= BLOCK:
+        return number(bound, x.dtype)
+    key = x.dtype, repr(bound)  # tells 0.0 from -0.0
+    block = _blocks.get(key)
     if block is None:
-        if len(_bounds) > 16:
-            _bounds.clear()
-        block = _bounds[key] = np.full(BLOCK, bound, dtype)
-    return block
+        if len(_blocks) > 16:
+            _blocks.clear()
+        block = _blocks[key] = np.full(BLOCK, bound, x.dtype)
+    return block[: x.size]
 
 
-def _bounded(ufunc: np.ufunc) -> Callable[..., Any]:
-    def function(x: Any, bound: Any, out: Any = None) -> Any:
-        result = np.empty_like(x) if out is None else out
-        if x.size <= BLOCK or not (x.flags.c_contiguous and result.flags.c_contiguous):
-            return ufunc(x, bound, out=result)
-        block = _bound_block(bound.item() if isinstance(bound, np.ndarray) else bound, x.dtype)
-        flat, target = x.reshape(-1), result.reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            part = flat[start : start + BLOCK]
-            ufunc(part, block[: part.size], out=target[start : start + BLOCK])
-        return result
-
-    return function
+def raise_to(x: Array, low: Any, out: Array | None = None) -> Array:
+    """Elements below ``low`` become ``low``; nan stays. For blocks."""
+    return np.maximum(x, _bound(low, x), out=out)  # type: ignore[no-any-return]
 
 
-at_least = _bounded(np.maximum)
-at_most = _bounded(np.minimum)
+def cut_to(x: Array, high: Any, out: Array | None = None) -> Array:
+    """Elements above ``high`` become ``high``; nan stays. For blocks."""
+    return np.minimum(x, _bound(high, x), out=out)  # type: ignore[no-any-return]
+
+
+_at_least, _at_most = blocked(raise_to), blocked(cut_to)
+
+
+def at_least(x: Any, low: Any, out: Any = None) -> Any:
+    """``raise_to`` for whole arrays."""
+    low = low.item() if isinstance(low, np.ndarray) else low
+    return np.maximum(x, number(low, x.dtype), out=out) if x.size <= 512 else _at_least(x, low, out=out)
+
+
+def at_most(x: Any, high: Any, out: Any = None) -> Any:
+    """``cut_to`` for whole arrays."""
+    high = high.item() if isinstance(high, np.ndarray) else high
+    return np.minimum(x, number(high, x.dtype), out=out) if x.size <= 512 else _at_most(x, high, out=out)
 
 
 # --- choices ----------------------------------------------------------------------------------------------------------
@@ -108,8 +141,7 @@ def keep(x: Any, mask: Any, out: Any = None) -> Any:
     if out is not None:
         np.multiply(x.view(bits), mask, out=out.view(bits))
         return out
-    kept = np.multiply(x.view(bits), mask, dtype=bits)
-    return kept.view(x.dtype)
+    return np.multiply(x.view(bits), mask, dtype=bits).view(x.dtype)
 
 
 def choose(mask: Any, x: Any, y: Any, out: Any = None) -> Any:
@@ -122,3 +154,19 @@ def choose(mask: Any, x: Any, y: Any, out: Any = None) -> Any:
         return chosen.view(x.dtype)
     np.copyto(out, chosen.view(x.dtype))
     return out
+
+
+def where(mask: Any, x: Any, y: Any) -> Any:
+    """np.where on arrays of one dtype, by bits where that is faster."""
+    if mask.size < 2048 or x.dtype.itemsize not in _BITS or mask.shape not in (x.shape, y.shape):
+        return np.where(mask, x, y)
+    sides = [a for a in (x, y) if a.shape == mask.shape]
+    if any(a.shape != mask.shape and a.ndim for a in (x, y)) or not _all_contiguous(sides, mask):
+        return np.where(mask, x, y)
+    result = np.empty(mask.shape, x.dtype)
+    if y.ndim == 0 and not y:
+        _run(lambda mask, x, out: keep(x, mask, out), [mask.reshape(-1), x.reshape(-1)], (), result.reshape(-1))
+        return result
+    parts = [mask.reshape(-1), *(a.reshape(-1) if a.ndim else np.broadcast_to(a, mask.size) for a in (x, y))]
+    _run(choose, parts, (), result.reshape(-1))
+    return result

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .passes import blocked, blocked_pair
+from .passes import blocked, blocked_pair, number
+
+# Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
+_FEW = 1024
 
 
 @blocked
@@ -17,13 +20,13 @@ def sigmoid(x: Any, out: Any) -> None:
     """1 / (1 + exp(-x)); tanh would be faster and lose every digit of small results."""
     np.negative(x, out=out)
     np.exp(out, out=out)
-    out += 1
+    np.add(out, number(1, out.dtype), out=out)
     np.reciprocal(out, out=out)
 
 
 @blocked_pair
 def sigmoid_backward(g: Any, y: Any, out: Any) -> None:
-    slope = np.subtract(1, y)
+    slope = np.subtract(number(1, y.dtype), y)
     slope *= y
     np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
 
@@ -31,8 +34,54 @@ def sigmoid_backward(g: Any, y: Any, out: Any) -> None:
 @blocked_pair
 def tanh_backward(g: Any, y: Any, out: Any) -> None:
     slope = np.square(y)
-    np.subtract(1, slope, out=slope)
+    np.subtract(number(1, y.dtype), slope, out=slope)
     np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
+
+
+def expm1(x: Any, out: Any = None) -> Any:
+    """exp(x) - 1; NumPy has exp and log in vectors, expm1 not."""
+    if x.size <= _FEW or x.dtype.kind != "f":
+        return np.expm1(x, out=out)
+    return _expm1(x, out=out)
+
+
+@blocked
+def _expm1(x: Any, out: Any) -> None:
+    x = np.maximum(x, number(-40, x.dtype))  # -1 from here on; further down exp(x) would have no logarithm
+    u = np.exp(x)
+    value = np.subtract(u, number(1, x.dtype))
+    np.log(u, out=u)
+    value *= x
+    value /= u
+    _repair(value, np.expm1, x)
+    np.copyto(out, value)
+
+
+def log1p(x: Any, out: Any = None) -> Any:
+    """log(1 + x) by log and what the sum lost."""
+    if x.size <= _FEW or x.dtype.kind != "f":
+        return np.log1p(x, out=out)
+    return _log1p(x, out=out)
+
+
+@blocked
+def _log1p(x: Any, out: Any) -> None:
+    one = number(1, x.dtype)
+    w = np.add(x, one)
+    lost = np.subtract(w, one)
+    np.subtract(x, lost, out=lost)
+    lost /= w
+    np.log(w, out=w)
+    w += lost
+    _repair(w, np.log1p, x)
+    np.copyto(out, w)
+
+
+def _repair(value: Any, exact: Any, x: Any) -> None:
+    """Compute anew what a short cut made nan or infinite, rightly or not."""
+    wrong = ~np.isfinite(value)
+    if wrong.any():
+        value[wrong] = exact(x[wrong])
 
 
 def logit_slope(x: Any, eps: Any) -> Any:

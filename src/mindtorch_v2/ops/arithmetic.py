@@ -76,11 +76,11 @@ def through_out(row: Op) -> Op:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def _scaled(ufunc: Any) -> Any:
+def _scaled(ufunc: Any, scaled: Any) -> Any:
     """`ufunc(a, alpha * b)`."""
 
     def kernel(a: Any, b: Any, alpha: Any, out: Any = None) -> Any:
-        return ufunc(a, b if alpha == 1 else np.multiply(b, np.asarray(alpha).astype(b.dtype)), out=out)
+        return ufunc(a, b, out=out) if alpha == 1 else scaled(a, b, alpha, out=out)
 
     return kernel
 
@@ -119,7 +119,7 @@ def _check_sub(self: Any, other: Any, alpha: Any) -> None:
 add = binary(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     np.add,
-    kernel=_scaled(np.add),
+    kernel=_scaled(np.add, kernels.add_scaled),
     fast_when={"alpha": 1},
     check=_check_alpha,
     flops=numel,
@@ -130,7 +130,7 @@ add_ = in_place(add)
 sub = binary(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     np.subtract,
-    kernel=_scaled(np.subtract),
+    kernel=_scaled(np.subtract, kernels.subtract_scaled),
     fast_when={"alpha": 1},
     check=_check_sub,
     self=lambda g: g,

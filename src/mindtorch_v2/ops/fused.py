@@ -65,7 +65,7 @@ def _check_lerp(self: Any, end: Any, weight: Any) -> None:
 
 lerp_tensor = Op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    kernels.lerp,
+    kernels.lerp_by,
     rule="same",
     takes="fc",
     label="lerp_kernel_tensor",

@@ -28,11 +28,11 @@ def smooth_row(name: str, ufunc: Any, formula: Any, **options: Any) -> Op:
 
 exp = smooth_row("exp", np.exp, lambda g, result: g * conj_of(result))
 exp2 = smooth_row("exp2", np.exp2, lambda g, result: g * conj_of(result) * LN2)
-expm1 = smooth_row("expm1", np.expm1, lambda g, result: g * (conj_of(result) + 1))
+expm1 = smooth_row("expm1", kernels.expm1, lambda g, result: g * (conj_of(result) + 1))
 log = smooth_row("log", np.log, lambda g, self: g / conj_of(self))
 log2 = smooth_row("log2", np.log2, lambda g, self: g / (conj_of(self) * LN2))
 log10 = smooth_row("log10", np.log10, lambda g, self: g / (conj_of(self) * LN10))
-log1p = smooth_row("log1p", np.log1p, lambda g, self: g / conj_of(self + 1), node="Log1PBackward0")
+log1p = smooth_row("log1p", kernels.log1p, lambda g, self: g / conj_of(self + 1), node="Log1PBackward0")
 
 # --- trigonometry -----------------------------------------------------------------------------------------------------
 
