@@ -87,12 +87,13 @@ from . import autograd, fft, linalg, nn, optim, random, signal, special, utils  
 
 globals().update(signal.windows.OLD_NAMES)
 
-from . import _legacy, _missing, _settings, serialization, version  # noqa: E402
+from . import _legacy, _missing, _settings, amp, serialization, version  # noqa: E402
 from ._settings import *  # noqa: E402, F403
 from .compiler import compile  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 globals().update(_legacy.NAMES)
+globals().update(amp.autocast_mode.NAMES)
 
 _silence_own_warnings()
 

@@ -43,7 +43,7 @@ def _grad_fn_name(t: Tensor) -> str | None:
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     if overrides.has_torch_function((self,)):
         return overrides.handle_torch_function(Tensor.__repr__, (self,), self)
-    kind = type(self)
+    kind = self.__class__
     return _tensor_str.tensor_repr(
         self._a,
         dtype_name=self.dtype.name,

@@ -993,6 +993,7 @@ NAMESPACE.update(
     F32=np.dtype(np.float32),
     F64=np.dtype(np.float64),
     I64=np.dtype(np.int64),
+    BOOL=np.dtype(np.bool_),
     F32_NUMBERS=Numbers(np.float32),
     F64_NUMBERS=Numbers(np.float64),
     INT64=_int64,

@@ -180,6 +180,14 @@ class TorchFunctionMode:
             _announce()
 
 
+def watch(change: int) -> None:
+    """Have every op take its slow path (+1), or no longer (-1), though no mode is offered it."""
+    global _modes_everywhere
+    with _lock:
+        _modes_everywhere += change
+        _announce()
+
+
 def _announce() -> None:
     _tap.NAMESPACE["MODES"] = _modes_everywhere > 0
     _tap.set_reason("modes", _modes_everywhere > 0)
