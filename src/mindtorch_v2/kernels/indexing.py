@@ -6,6 +6,7 @@ first input, as a rule); gradients stand beside their forward functions. Index t
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeAlias
 
@@ -29,10 +30,18 @@ Number: TypeAlias = bool | int | float | complex
 
 def _require_in_range(index: Array, size: int, error: type[Exception], text: str) -> None:
     """Refuse indices outside ``[0, size)``; ``text`` may name the first such one as ``{index}``."""
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if index.size and _leaves(index, size):
         flat = index.reshape(-1)
         first = flat[(flat < 0) | (flat >= size)][0]
         raise error(text.replace("{index}", str(first)))
+
+
+def _leaves(index: Array, size: int) -> bool:
+    """Whether any index lies outside ``[0, size)``."""
+    if index.size <= 32:  # Python is quicker than a reduction then
+        few = index.reshape(-1).tolist()
+        return bool(min(few) < 0 or max(few) >= size)
+    return bool(index.min() < 0 or index.max() >= size)
 
 
 def _out_of_bounds(index: Array, size: int, axis: int) -> None:
@@ -42,12 +51,23 @@ def _out_of_bounds(index: Array, size: int, axis: int) -> None:
 
 def _flat_positions(shape: tuple[int, ...], axis: int, index: Array) -> Array:
     """Positions in a flattened C-ordered array of ``shape`` of the elements that ``index`` names along ``axis``."""
-    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    flat: Array = index.astype(INT64, copy=False) * strides[axis]
-    for d, n in enumerate(index.shape):
+    wanted = index.shape
+    spread = _line_starts if index.size > 4096 else _remembered_line_starts
+    stride = math.prod(shape[axis + 1 :])
+    flat = index if stride == 1 and index.dtype == INT64 else index.astype(INT64, copy=False) * stride
+    return flat if len(wanted) == 1 else flat + spread(shape, axis, wanted)
+
+
+def _line_starts(shape: tuple[int, ...], axis: int, wanted: tuple[int, ...]) -> Array:
+    """Where in flat memory the line along ``axis`` begins that each element of an index of shape ``wanted`` is on."""
+    starts = np.zeros((1,) * len(wanted), INT64)
+    for d, n in enumerate(wanted):
         if d != axis and n > 1:
-            flat += (np.arange(n) * strides[d]).reshape(-1, *(1,) * (index.ndim - d - 1))
-    return flat
+            starts = starts + (np.arange(n) * math.prod(shape[d + 1 :])).reshape(-1, *(1,) * (len(wanted) - d - 1))
+    return starts
+
+
+_remembered_line_starts = functools.lru_cache(maxsize=64)(_line_starts)
 
 
 def _target(a: Array, out: Array | None) -> Array:
@@ -182,6 +202,7 @@ REDUCTIONS: dict[str, np.ufunc] = {
     "amax": np.maximum,
     "amin": np.minimum,
 }
+ALIASES = {"max": "amax", "min": "amin"}
 
 
 def scatter_reduce(
@@ -198,10 +219,11 @@ def scatter_reduce(
 
     Without ``include_self``, places that receive something forget what they held.
     """
+    reduce = ALIASES.get(reduce, reduce)
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     flat, where, part = _scatter_target(a, dim, index, src, out)
-    if a.dtype.kind == "c" and reduce in ("amax", "amin"):
+    if (a.dtype.kind == "c" and reduce in ("amax", "amin")) or (a.dtype.kind == "b" and reduce == "mean"):
         raise not_implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", a.dtype)
     assert part is not None
     result = wide(flat)
@@ -249,7 +271,7 @@ def scatter_reduce_backward(
         share = np.asarray(grad / scatter_add(own, dim, index, sent))
         grad_a, grad_src = own * share, sent * gather(share, dim, index)
     else:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+        raise RuntimeError(f"Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' but got {reduce}.")
     if not include_self:
         grad_a = scatter(grad_a, dim, index, 0)
     return np.asarray(grad_a), np.asarray(grad_src)
@@ -293,9 +315,7 @@ def index_select(a: Array, dim: int, index: Array, *, out: Array | None = None) 
     return a.take(index.reshape(-1), axis=axis) if out is None else a.take(index.reshape(-1), axis, out, "clip")
 
 
-def index_add(
-    a: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1, out: Array | None = None
-) -> Array:
+def index_add(a: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1, out: Array | None = None) -> Array:
     """``a`` with ``alpha`` times the slices of ``source`` added to the slices that ``index`` names."""
     axis = wrap_dim(dim, a.ndim)
     _check_index_add(a, axis, index, source)
@@ -428,9 +448,7 @@ def take_backward(grad: Array, shape: tuple[int, ...], index: Array) -> Array:
     return put(np.zeros(shape, grad.dtype), index, grad, accumulate=True)
 
 
-def put(
-    a: Array, index: Array, source: Array, accumulate: bool = False, *, out: Array | None = None
-) -> Array:
+def put(a: Array, index: Array, source: Array, accumulate: bool = False, *, out: Array | None = None) -> Array:
     """``a`` with the elements of ``source`` written (or added) at flat positions ``index``."""
     where = _flat_indices_of_put(a, index, source)
     result = _target(a, out)

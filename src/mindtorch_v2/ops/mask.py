@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tap
 from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op, operand_rank, type_name
-from .._tensor import Tensor
+from .._tensor import Tensor, make
 from ..kernels import indexing as kernels
 from . import creation
 
@@ -67,6 +68,13 @@ def _fit(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
 
 
+# 0-dim arrays of numbers, remembered.
+_NUMBERS: dict[Any, Any] = {
+    np.dtype(np.float32): _tap.NAMESPACE["F32_NUMBERS"],
+    np.dtype(np.float64): _tap.NAMESPACE["F64_NUMBERS"],
+}
+
+
 def _lifted(value: Any, other: Any) -> Tensor:
     """A number as a 0-dim tensor of the type it takes part with."""
     d = combine((operand_rank(value), operand_rank(other)))
@@ -117,11 +125,25 @@ def where(
             " * (Tensor condition, Number self, Tensor other)\n * (Tensor condition, Tensor input, Number other)\n"
             " * (Tensor condition, Number self, Number other)\n"
         )
-    if isinstance(input, Tensor):
+    if isinstance(input, Tensor) and isinstance(other, Tensor):
+        return _where.function(condition, input, other, out=out)
+    if out is not None:
+        raise TypeError("where(): argument 'out' needs two tensors to choose from")
+    if not _tap.NAMESPACE["HOOK"]:
+        # Without a recorder nobody sees the number become a tensor.
+        if isinstance(input, Tensor):
+            return _where.function(condition, input, _plain_number(other, input))
         if isinstance(other, Tensor):
-            return _where.function(condition, input, other, out=out)
+            return _where.function(condition, _plain_number(input, other), other)
+    if isinstance(input, Tensor):
         return _where_other.function(condition, input, other)
     return (_where_self if isinstance(other, Tensor) else _where_numbers).function(condition, input, other)
+
+
+def _plain_number(value: Any, like: Tensor) -> Tensor:
+    """A number as a 0-dim tensor beside `like`."""
+    numbers = _NUMBERS.get(like._a.dtype)
+    return make(numbers[value]) if numbers is not None and type(value) in (int, float) else _lifted(value, like)
 
 
 def _is_operand(value: Any) -> bool:
@@ -154,7 +176,9 @@ def _fill_value(a: Any, value: Any) -> Any:
                 f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
             )
         value = value.item() if value.dtype.kind != "V" else float(value)
-    return np.asarray(number_for(value, a.dtype)).astype(a.dtype)
+    value = number_for(value, a.dtype)
+    numbers = _NUMBERS.get(a.dtype)
+    return np.asarray(value).astype(a.dtype) if numbers is None else numbers[value]
 
 
 def _masked_fill_array(a: Any, mask: Any, value: Any) -> Any:

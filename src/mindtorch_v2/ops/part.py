@@ -269,16 +269,18 @@ def strided(a: Any, shape: Any, strides: Any, offset: int) -> Any:
     """An array on the memory that `a` looks at, by element strides and offset."""
     itemsize = a.dtype.itemsize
     buffer = _buffer(memory_owner(a))
-    needed = offset + extent(shape, strides) if 0 not in tuple(shape) else 0
-    if needed * itemsize > buffer.nbytes:
+    try:
+        return np.ndarray(shape, a.dtype, buffer, offset * itemsize, [s * itemsize for s in strides])
+    except (TypeError, ValueError):
+        if 0 in tuple(shape):
+            return np.empty(shape, a.dtype)
+        needed = (offset + extent(shape, strides)) * itemsize
+        if needed <= buffer.nbytes:
+            raise
         raise RuntimeError(
             f"setStorage: sizes {shape_text(shape)}, strides {shape_text(strides)}, storage offset {offset}, and itemsize "
-            f"{itemsize} requiring a storage size of {needed * itemsize} are out of bounds for storage of size "
-            f"{buffer.nbytes}"
-        )
-    if not needed:
-        return np.empty(shape, a.dtype)
-    return np.ndarray(shape, a.dtype, buffer, offset * itemsize, [s * itemsize for s in strides])
+            f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of size {buffer.nbytes}"
+        ) from None
 
 
 def own_offset(a: Any) -> int:
@@ -321,11 +323,11 @@ def _places(n: int, size: Any, stride: Any, offset: int) -> Tensor:
 def _as_strided(a: Any, size: Any, stride: Any, storage_offset: int | None) -> Any:
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
-    if any(s < 0 for s in stride):
+    if stride and min(stride) < 0:
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {shape_text(stride)}"
         )
-    if any(n < 0 for n in size):
+    if size and min(size) < 0:
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={shape_text(size)} and strides={shape_text(stride)}"
         )

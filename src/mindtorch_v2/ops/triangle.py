@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -129,13 +130,26 @@ fill_diagonal_ = _fill_diagonal_.function
 # --- triangles --------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=32)
+def _lower(rows: int, columns: int, diagonal: int) -> Any:
+    """A mask of the lower triangle."""
+    return np.tri(rows, columns, diagonal, np.bool_)
+
+
 def _triangle(name: str, function: Any) -> Any:
     """The row of `tril` or `triu`."""
+    lower = name == "tril"
 
     def kernel(a: Any, diagonal: int) -> Any:
         if a.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return function(a, diagonal)
+        rows, columns = a.shape[-2:]
+        if type(a) is MetaArray or rows * columns > 65536:
+            return function(a, diagonal)
+        zero = a.dtype.type(0)
+        if lower:
+            return np.where(_lower(rows, columns, diagonal), a, zero)
+        return np.where(_lower(rows, columns, diagonal - 1), zero, a)
 
     row = op(
         f"{name}(Tensor self, int diagonal=0) -> Tensor",
