@@ -286,11 +286,15 @@ def _make_node(lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: 
 def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
     if not op.takes_tensors:  # a factory, whose result may live on meta
-        lines.add("return MAKE(r0)")
+        # A body of ops has made its tensor already; another one would count its memory twice.
+        lines.add("return got" if flags & _tap.MEMORY and op.calls is not None else "return MAKE(r0)")
         return
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
     lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None")
-    if flags & _tap.MEMORY:
+    if flags & _tap.MEMORY and op.calls is not None:
+        # The ops of the body have counted the memory.
+        lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None", "t0_._ag = None")
+    elif flags & _tap.MEMORY:
         # What CountedStorage does, with the lane that is at hand.
         lines.add("t0_._v = v = NEW(COUNTED)", "v.version = 0", "v.nbytes = size = r0.nbytes")
         lines.add("lane.note((clock(), size, id(v)))", "t0_._ag = None")

@@ -241,11 +241,21 @@ def _arm(op: Op) -> None:
 
 
 def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
-    flags = _tap.SLOT.flags & _tap.OP_FLAGS
-    source = _forward.forward_source(op, recorded=True, flags=flags)
-    twin = _codegen.compile_function(source, f"{op.schema.qualified}, recorded {flags}")
-    _twins[op.ident, flags] = NAMESPACE[f"R_{op.ident}"] = twin
+    twin = NAMESPACE[f"R_{op.ident}"] = _make_twin(op, _tap.SLOT.flags & _tap.OP_FLAGS)
     return twin(*args)
+
+
+def _make_twin(op: Op, flags: int) -> Any:
+    source = _forward.forward_source(op, recorded=True, flags=flags)
+    twin = _twins[op.ident, flags] = _codegen.compile_function(source, f"{op.schema.qualified}, recorded {flags}")
+    return twin
+
+
+def _prepare(flags: int) -> None:
+    """Make the twins of all ops in use, so that a recording does not time their making."""
+    for op in _materialized:
+        if (op.ident, flags & _tap.OP_FLAGS) not in _twins:
+            _make_twin(op, flags & _tap.OP_FLAGS)
 
 
 def _recorder_changed(flags: int) -> None:
@@ -257,6 +267,7 @@ def _recorder_changed(flags: int) -> None:
 
 
 _tap.SLOT.listeners.append(_recorder_changed)
+_tap.SLOT.preparers.append(_prepare)
 
 
 def source(op: Op, recorded: bool = False, flags: int = 0) -> str:

@@ -58,11 +58,20 @@ def _arm(form: Op) -> None:
 
 
 def _first_recorded(form: Op, args: tuple[Any, ...]) -> Any:
-    flags = _tap.SLOT.flags & _tap.OP_FLAGS
-    source = _forward.forward_source(form, recorded=True, flags=flags)
-    twin = _codegen.compile_function(source, f"{form.python_name}, recorded {flags}")
-    _twins[form.python_name, flags] = NAMESPACE[f"RO_{form.python_name}"] = twin
+    twin = NAMESPACE[f"RO_{form.python_name}"] = _make_twin(form, _tap.SLOT.flags & _tap.OP_FLAGS)
     return twin(*args)
+
+
+def _make_twin(form: Op, flags: int) -> Any:
+    source = _forward.forward_source(form, recorded=True, flags=flags)
+    twin = _twins[form.python_name, flags] = _codegen.compile_function(source, f"{form.python_name}, recorded {flags}")
+    return twin
+
+
+def _prepare(flags: int) -> None:
+    for form in _forms:
+        if (form.python_name, flags & _tap.OP_FLAGS) not in _twins:
+            _make_twin(form, flags & _tap.OP_FLAGS)
 
 
 def _recorder_changed(flags: int) -> None:
@@ -71,6 +80,7 @@ def _recorder_changed(flags: int) -> None:
 
 
 _tap.SLOT.listeners.append(_recorder_changed)
+_tap.SLOT.preparers.append(_prepare)
 
 
 def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Callable[..., Any]:

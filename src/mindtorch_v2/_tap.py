@@ -192,6 +192,8 @@ class _Slot:
         self.flags = 0
         self.reasons: set[str] = set()
         self.listeners: list[Callable[[int], None]] = []
+        # Called before a recorder with such flags is installed, outside of anybody's measurement.
+        self.preparers: list[Callable[[int], None]] = []
 
 
 SLOT = _Slot()
@@ -202,6 +204,12 @@ def set_reason(reason: str, active: bool) -> None:
     with _lock:
         (SLOT.reasons.add if active else SLOT.reasons.discard)(reason)
         NAMESPACE["HOOK"] = bool(SLOT.reasons)
+
+
+def prepare(flags: int) -> None:
+    """Have everything made that a recorder with these flags will need."""
+    for preparer in SLOT.preparers:
+        preparer(flags)
 
 
 def install(recorder: Recorder | None) -> None:

@@ -165,3 +165,40 @@ def test_profiling_changes_no_result() -> None:
         with profile(**options):
             assert work() == plain
     assert work() == plain
+
+
+def test_memory_of_ops_made_of_ops_is_counted_once() -> None:
+    with profile(profile_memory=True) as prof:
+        x = torch.ones(100)
+        y = torch.ones_like(x)
+    rows = {row.key: row for row in prof.key_averages()}
+    assert (rows["aten::ones"].cpu_memory_usage, rows["aten::ones"].self_cpu_memory_usage) == (400, 0)
+    assert rows["aten::ones_like"].cpu_memory_usage == 400
+    assert "[memory]" not in rows
+    del x, y
+
+
+def test_modules_and_optimizers_are_named_as_in_torch() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with profile(with_stack=True) as prof:
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    names = [event.name for event in prof.events()]
+    modules = [name for name in names if name.startswith("nn.Module: ")]
+    assert modules == [f"nn.Module: {name}" for name in ("Sequential_0", "Linear_0", "ReLU_0", "Linear_1")]
+    assert "Optimizer.zero_grad#SGD.zero_grad" in names
+    assert "Optimizer.step#SGD.step" in names
+    linear = next(event for event in prof.events() if event.name == "aten::linear")
+    assert "nn.Module: Linear_0" in linear.stack
+    assert linear.stack.index("nn.Module: Linear_0") < linear.stack.index("nn.Module: Sequential_0")
+
+
+def test_ops_in_use_are_made_ready_before_the_window_opens() -> None:
+    x = torch.ones(2)
+    x + x
+    with profile(record_shapes=True, with_stack=True):
+        pass
+    made = torch._op._twins
+    assert ("add__Tensor", 3) in made

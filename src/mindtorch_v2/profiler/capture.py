@@ -245,6 +245,7 @@ class Window:
 
     def __init__(self, options: RecordOptions) -> None:
         self._options = options
+        _tap.prepare(options.flags | RECORDER.flags)
         if options.python_gc:
             COLLECTIONS.hold()
         self._session = RECORDER.start(options)
