@@ -145,8 +145,8 @@ def _forbidden(t: Tensor, what: str) -> RuntimeError:
         )
     return RuntimeError(
         start + "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-        "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-        "tracked) or both outside (if you want the inplace to be tracked)."
+        "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to "
+        "be tracked) or both outside (if you want the inplace to be tracked)."
     )
 
 
@@ -184,7 +184,7 @@ class CopySlices(Node):
             part = self.replay(whole)
         else:
             part = door.as_strided(whole, *self.part[:2], self.part[2] - offset)
-        results = self.inner.run((door.clone(part),))
+        results = self._run_inner(door.clone(part))
         if not _takes_self(self.inner):
             results = (None, *results)
         if self.edges[0] is None:
@@ -194,6 +194,12 @@ class CopySlices(Node):
         else:
             door.copy_(part, results[0])
         return (whole, *results[1:])
+
+    def _run_inner(self, gradient: Tensor) -> tuple[Any, ...]:
+        if _tap.SLOT.recorder is None:
+            return self.inner.run((gradient,))
+        with _tap.region(self.inner.event_ids()[1], self.inner.seq, door.intern_tensors((gradient,))):
+            return self.inner.run((gradient,))
 
     def release(self) -> None:
         self.saved = None

@@ -162,7 +162,11 @@ class Node:
 
 def event_name(cls: type) -> str:
     """How the profiler names a kind of node."""
-    return "torch::autograd::AccumulateGrad" if cls is AccumulateGrad else cls.__name__
+    return f"torch::autograd::{cls.__name__}" if cls.__name__ in _ENGINES_OWN else cls.__name__
+
+
+# Kinds of nodes that belong to the engine rather than to an operator.
+_ENGINES_OWN = frozenset(("AccumulateGrad", "CopySlices"))
 
 
 class Output:

@@ -23,7 +23,6 @@ from . import gather as gather
 from . import getitem as getitem
 from . import index as index
 from . import join as join
-from . import loss as loss
 from . import linalg_function as linalg_function
 from . import linalg_lu as linalg_lu
 from . import linalg_norm as linalg_norm
@@ -31,6 +30,7 @@ from . import linalg_qr as linalg_qr
 from . import linalg_rank as linalg_rank
 from . import linalg_solve as linalg_solve
 from . import linalg_spectral as linalg_spectral
+from . import loss as loss
 from . import mask as mask
 from . import matrix as matrix
 from . import multihead as multihead
@@ -38,6 +38,7 @@ from . import norm as norm
 from . import order as order
 from . import padding as padding
 from . import part as part
+from . import permute as permute
 from . import pooling as pooling
 from . import random as random
 from . import recurrent as recurrent

@@ -14,7 +14,7 @@ from .._tensor import Tensor, make
 from ..kernels import indexing as kernels
 from . import creation
 from .part import select
-from .view import clone, expand, reshape
+from .view import broadcast_to, clone, expand, reshape
 
 
 def zeros_of(g: Tensor, sizes: tuple[int, ...]) -> Tensor:
@@ -57,8 +57,8 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
     dim = wrap_dim(dim, rank)
     own, given = list(self._a.shape), list(indices._a.shape)
     common = [m if n == 1 else n for m, n in zip(own, given, strict=True)]
-    source = expand(self, size=(*common[:dim], own[dim], *common[dim + 1 :]))
-    wanted = expand(indices, size=(*common[:dim], given[dim], *common[dim + 1 :]))
+    source = broadcast_to(self, size=(*common[:dim], own[dim], *common[dim + 1 :]))
+    wanted = broadcast_to(indices, size=(*common[:dim], given[dim], *common[dim + 1 :]))
     return gather(source, dim, wanted.remainder(own[dim]) if own[dim] else wanted)  # type: ignore[attr-defined,no-any-return]
 
 
@@ -382,7 +382,9 @@ def _index_reduce_gradients(
     return _reduce_gradients(g, self, dim, spread, source, reduce, include_self, result)
 
 
-_INDEX_REDUCE = "Tensor{} self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor{}"
+_INDEX_REDUCE = (
+    "Tensor{} self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor{}"
+)
 _INDEX_REDUCE_FORMULA: dict[str, Any] = {
     "self__source": lambda g, self, dim, index, source, reduce, include_self, result, needs: _index_reduce_gradients(
         g, self, dim, index, source, reduce, include_self, result

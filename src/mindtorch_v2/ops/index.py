@@ -110,7 +110,9 @@ def _is_fill(indices: Sequence[Any]) -> bool:
     return len(given) == 1 and kernels.is_mask(given[0] if isinstance(given[0], np.ndarray) else given[0]._a)
 
 
-def _impl_called(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool, unsafe: bool = False) -> Tensor:
+def _impl_called(
+    self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool, unsafe: bool = False
+) -> Tensor:
     if not accumulate and values._a.size == 1 and _is_fill(indices):
         _fill_by_mask(self, indices, values)
         return self
@@ -169,5 +171,3 @@ index_put_ = _index_put_.function
 def _index_put(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool) -> Tensor:
     return index_put_(clone(self), indices, values, accumulate)  # type: ignore[no-any-return]
 
-
-__all__ = ["np"]

@@ -17,7 +17,7 @@ from .._meta import MetaArray, meta
 from .._op import composite, op
 from .._tensor import Tensor, make
 from . import creation
-from .part import narrow, slice_
+from .part import narrow, select, slice_
 from .view import _view, expand, flatten, reshape, unsqueeze
 
 # --- cat --------------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _stack_called(tensors: Any, dim: int) -> Tensor:
 @op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     calls=_stack_called,
-    tensors=lambda g, dim: g.unbind(dim),
+    tensors=lambda g, dim, needs: [select(g, dim, i) if needed else None for i, needed in enumerate(needs)],
 )
 def _stack(arrays: Any, dim: int) -> Any:
     dim, shape = _stack_shape(arrays, dim)

@@ -15,7 +15,7 @@ from .._op import composite, explicit, mutating, op, operand_rank, type_name
 from .._tensor import Tensor, make
 from ..kernels import indexing as kernels
 from . import creation
-
+from .convert import item
 from .getitem import number_for
 from .index import warn_bytes
 from .split import unbind
@@ -173,7 +173,8 @@ def _fill_value(a: Any, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.ndim:
             raise RuntimeError(
-                f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
             )
         value = value.item() if value.dtype.kind != "V" else float(value)
     value = number_for(value, a.dtype)
@@ -208,10 +209,16 @@ _KEEP: dict[str, Any] = {"self": lambda g, mask: masked_fill(g, mask, 0)}
 _KEEP_VALUE: dict[str, Any] = {**_KEEP, "value": lambda g, mask: where(mask, g, 0).sum()}
 
 
+def _filled_by_item(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    _masked_fill_into(self._a, mask._a, value._a if value._a.ndim else item.function(value))
+    return self
+
+
 def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tuple[Any, Any]:
     """The functional and the in-place row of one overload of masked_fill."""
     tail = f"Tensor mask, {overload} value) -> Tensor"
-    in_place = mutating(f"masked_fill_.{overload}(Tensor(a!) self, {tail}(a!)", node=node, **formulas)(
+    calls = _filled_by_item if overload == "Tensor" else None
+    in_place = mutating(f"masked_fill_.{overload}(Tensor(a!) self, {tail}(a!)", node=node, calls=calls, **formulas)(
         lambda a, mask, value: _masked_fill_into(a, mask, value)
     )
 

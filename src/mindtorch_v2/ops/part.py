@@ -278,8 +278,8 @@ def strided(a: Any, shape: Any, strides: Any, offset: int) -> Any:
         if needed <= buffer.nbytes:
             raise
         raise RuntimeError(
-            f"setStorage: sizes {shape_text(shape)}, strides {shape_text(strides)}, storage offset {offset}, and itemsize "
-            f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of size {buffer.nbytes}"
+            f"setStorage: sizes {shape_text(shape)}, strides {shape_text(strides)}, storage offset {offset}, and "
+            f"itemsize {itemsize} requiring a storage size of {needed} are out of bounds for storage of size {buffer.nbytes}"
         ) from None
 
 

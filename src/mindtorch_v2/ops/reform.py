@@ -15,9 +15,10 @@ from .._op import Op, composite, evaluate, materialize, type_name, view
 from .._tensor import Tensor, bump, contiguous_strides, memory_owner, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad
-from . import part
+from . import part, permute
 from . import view as views
-from .view import matrix_like, sizes_of
+from .permute import matrix_like
+from .view import sizes_of
 
 # --- in place ---------------------------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ def _unsqueeze_(self: Tensor, dim: int) -> Tensor:
 
 @composite("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
 def _transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    return become(self, views._transpose, dim0, dim1)
+    return become(self, permute._transpose, dim0, dim1)
 
 
 transpose_ = _transpose_.function

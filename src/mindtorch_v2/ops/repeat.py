@@ -84,7 +84,9 @@ def _repeat_index(repeats: Any, output_size: int | None) -> Any:
     return index
 
 
-@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor")
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor"
+)
 def _repeat_by_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_size: int | None) -> Tensor:
     if dim is None:
         self, dim = flatten(self), 0
@@ -127,8 +129,8 @@ def repeat_interleave(input: Any = None, repeats: Any = None, dim: Any = None, *
     if not isinstance(repeats, (int, np.integer)):
         raise TypeError(
             f"repeat_interleave() received an invalid combination of arguments - got ({type(repeats).__name__}), but "
-            "expected one of:\n * (Tensor repeats, int dim = None, *, int output_size = None)\n * (int repeats, int dim "
-            "= None, *, int output_size = None)\n"
+            "expected one of:\n * (Tensor repeats, int dim = None, *, int output_size = None)\n * (int repeats, int "
+            "dim = None, *, int output_size = None)\n"
         )
     return _repeat_by_number.function(input, int(repeats), dim, output_size=output_size)  # type: ignore[no-any-return]
 

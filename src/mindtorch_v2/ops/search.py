@@ -115,7 +115,9 @@ def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) 
 
 
 @front("isin")
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None) -> Any:
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None
+) -> Any:
     """Which elements occur among others."""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError(

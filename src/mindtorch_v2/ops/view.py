@@ -1,12 +1,12 @@
-"""Rows of views that keep every element: other sizes, other orders of dimensions, expansion; and plain copies.
+"""Rows of views that keep every element: other sizes, dimensions of size one, expansion; and plain copies.
 
-Views of a part of the memory are in `part`, changes of a tensor's own shape in `reform`.
+Other orders of dimensions are in `permute`, views of a part of the memory in `part`, changes of a tensor's own shape in
+`reform`.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +21,11 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, type_name, view
 from .._size import Size
-from .._tensor import Tensor, alias, contiguous_strides, element_strides, storage_of
+from .._tensor import Tensor, alias, element_strides, storage_of
+from .permute import movedim as movedim
+from .permute import permute as permute
+from .permute import t as t
+from .permute import transpose as transpose
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
 
@@ -44,8 +48,8 @@ def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
         return tuple(shape)
     if known == 0 and numel == 0:
         raise RuntimeError(
-            f"cannot reshape tensor of 0 elements into shape {shape_text(shape)} because the unspecified dimension size "
-            "-1 can be any value and is ambiguous"
+            f"cannot reshape tensor of 0 elements into shape {shape_text(shape)} because the unspecified dimension "
+            "size -1 can be any value and is ambiguous"
         )
     if known == 0 or numel % known:
         raise RuntimeError(f"shape '{shape_text(shape)}' is invalid for input of size {numel}")
@@ -228,8 +232,8 @@ def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
         if "is invalid for input" not in str(error):
             raise
         raise RuntimeError(
-            f"unflatten: Provided sizes {shape_text(given)} don't multiply up to the size of dim {dim} ({shape[dim]}) in "
-            "the input tensor"
+            f"unflatten: Provided sizes {shape_text(given)} don't multiply up to the size of dim {dim} ({shape[dim]}) "
+            "in the input tensor"
         ) from None
     return _view.function(self, size=(*shape[:dim], *inferred, *shape[dim + 1 :]))  # type: ignore[no-any-return]
 
@@ -237,182 +241,6 @@ def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
 @composite("ravel(Tensor(a) self) -> Tensor(a)")
 def _ravel(self: Tensor) -> Tensor:
     return _view.function(contiguous(self), size=(-1,))  # type: ignore[no-any-return]
-
-
-# --- the order of dimensions ------------------------------------------------------------------------------------------
-
-
-def _transposed(a: Any, dim0: int, dim1: int) -> Any:
-    try:
-        return a.swapaxes(dim0, dim1)
-    except np.exceptions.AxisError:
-        wrap_dim(dim0, a.ndim)
-        wrap_dim(dim1, a.ndim)
-        return a
-
-
-_transpose = view(
-    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    self=lambda g, dim0, dim1: transpose(g, dim0, dim1),
-)(_transposed)
-transpose = _transpose.function
-
-
-@view(
-    "t(Tensor(a) self) -> Tensor(a)",
-    calls=lambda self: transpose(self, 0, 0 if matrix_like("t", self._a).ndim < 2 else 1),
-    self=lambda g: t(g),
-)
-def _t(a: Any) -> Any:
-    return matrix_like("t", a).T
-
-
-t = _t.function
-
-
-def matrix_like(name: str, a: Any) -> Any:
-    """`a`, unless it has more than two dimensions."""
-    if a.ndim > 2:
-        raise RuntimeError(f"{name}() expects a tensor with <= 2 dimensions, but self is {a.ndim}D")
-    return a
-
-
-@view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", self=lambda g, dims: permute(g, inverse(dims)))
-def _permute(a: Any, dims: tuple[int, ...]) -> Any:
-    try:
-        return a.transpose(dims)
-    except (TypeError, ValueError):
-        pass
-    wrapped = [wrap_dim(int(d), a.ndim) for d in dims]
-    if len(wrapped) != a.ndim:
-        raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {a.ndim} is not equal to len(dims) = {len(wrapped)}"
-        )
-    if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return a.transpose(wrapped)
-
-
-permute = _permute.function
-
-
-def inverse(dims: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes another."""
-    back = [0] * len(dims)
-    for position, d in enumerate(dims):
-        back[d % len(dims)] = position
-    return tuple(back)
-
-
-@composite("numpy_T(Tensor(a) self) -> Tensor(a)")
-def _numpy_T(self: Tensor) -> Tensor:
-    n = self._a.ndim
-    if n != 2 and n:
-        warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
-            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            stacklevel=3,
-        )
-    return permute(self, dims=tuple(range(n - 1, -1, -1)))  # type: ignore[no-any-return]
-
-
-def _matrix_transposed(name: str, self: Tensor) -> Tensor:
-    if self._a.ndim < 2:
-        raise RuntimeError(
-            f"tensor.{name} is only supported on matrices or batches of matrices. Got {self._a.ndim}-D tensor."
-        )
-    return transpose(self, -2, -1)  # type: ignore[no-any-return]
-
-
-def _conjugated(self: Tensor) -> Tensor:
-    return self.conj() if self._a.dtype.kind == "c" else self  # type: ignore[attr-defined,no-any-return]
-
-
-@composite("mT(Tensor(a) self) -> Tensor(a)")
-def _mT(self: Tensor) -> Tensor:
-    return _matrix_transposed("mT", self)
-
-
-@composite("mH(Tensor(a) self) -> Tensor(a)")
-def _mH(self: Tensor) -> Tensor:
-    return _conjugated(_matrix_transposed("mH", self))
-
-
-@composite("matrix_H(Tensor(a) self) -> Tensor(a)")
-def _matrix_H(self: Tensor) -> Tensor:
-    n = self._a.ndim
-    if n == 0:
-        return _conjugated(self)
-    if n != 2:
-        hint = " For batches of matrices, consider using tensor.mH" if n > 2 else ""
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor.{hint}")
-    return _conjugated(transpose(self, 0, 1))
-
-
-@composite("adjoint(Tensor(a) self) -> Tensor(a)")
-def _adjoint(self: Tensor) -> Tensor:
-    if self._a.ndim == 0:
-        warnings.warn("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", stacklevel=3)
-        return _conjugated(self)
-    return _conjugated(_matrix_transposed("adjoint()", self))
-
-
-for _name, _row in (("T", _numpy_T), ("mT", _mT), ("H", _matrix_H), ("mH", _mH)):
-    setattr(Tensor, _name, property(_row.function))
-
-
-def _moved(self: Tensor, source: Any, destination: Any) -> Tensor:
-    """Permute so that each source dimension stands at its destination, the others in their order."""
-    n = self._a.ndim
-    from_, to = [list(d) if isinstance(d, (list, tuple)) else [d] for d in (source, destination)]
-    if len(from_) != len(to):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({shape_text(from_)} dims) should contain the same "
-            f"number of dims as destination ({shape_text(to)} dims)"
-        )
-    wrapped = [[wrap_dim(d, n) for d in dims] for dims in (from_, to)]
-    for name, dims, distinct in (("source", from_, wrapped[0]), ("destination", to, wrapped[1])):
-        if len(set(distinct)) != len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({shape_text(dims)})")
-    order = dict(zip(wrapped[1], wrapped[0], strict=True))
-    if n == 0:
-        return alias_of(self)
-    rest = iter(d for d in range(n) if d not in order.values())
-    return permute(self, dims=tuple(order[d] if d in order else next(rest) for d in range(n)))  # type: ignore[no-any-return]
-
-
-_movedim = composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(_moved)
-_movedims = composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")(_moved)
-
-
-@front("movedim")
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """Move dimensions to other places; the rest keeps its order."""
-    row = _movedim if isinstance(source, int) else _movedims
-    return row.function(input, source, destination)  # type: ignore[no-any-return]
-
-
-_moveaxis = composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(movedim)
-_moveaxes = composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")(movedim)
-
-
-@front("moveaxis")
-def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """The same as `movedim`."""
-    row = _moveaxis if isinstance(source, int) else _moveaxes
-    return row.function(input, source, destination)  # type: ignore[no-any-return]
-
-
-@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
-def _swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
-    return transpose(self, axis0, axis1)  # type: ignore[no-any-return]
-
-
-@composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
-def _swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    return transpose(self, dim0, dim1)  # type: ignore[no-any-return]
 
 
 # --- dimensions of size one -------------------------------------------------------------------------------------------
@@ -504,7 +332,8 @@ def expanded_shape(a: Any, size: tuple[int, ...]) -> list[int]:
         if position < lead:
             if n < 0:
                 raise RuntimeError(
-                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {position}"
+                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension "
+                    f"{position}"
                 )
             continue
         have = a.shape[position - lead]
@@ -512,8 +341,8 @@ def expanded_shape(a: Any, size: tuple[int, ...]) -> list[int]:
             target[position] = have
         elif have != n and (have != 1 or n < 0):
             raise RuntimeError(
-                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton dimension "
-                f"{position}.  Target sizes: {shape_text(size)}.  Tensor sizes: {shape_text(a.shape)}"
+                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+                f"dimension {position}.  Target sizes: {shape_text(size)}.  Tensor sizes: {shape_text(a.shape)}"
             )
     return target
 
@@ -563,6 +392,9 @@ def _expand_as(self: Tensor, other: Tensor) -> Tensor:
 @composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
 def _broadcast_to(self: Tensor, size: Any) -> Tensor:
     return expand(self, size=size)  # type: ignore[no-any-return]
+
+
+broadcast_to = _broadcast_to.function
 
 
 def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -720,5 +552,3 @@ def _alias(a: Any) -> Any:
 
 
 alias_of = _alias.function
-
-__all__ = ["contiguous_strides"]

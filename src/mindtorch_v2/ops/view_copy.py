@@ -7,7 +7,7 @@ from typing import Any
 from .._front import front
 from .._op import Op, composite
 from .._tensor import Tensor
-from . import part, reform, split
+from . import part, permute, reform, split
 from . import view as views
 from .view import clone
 
@@ -32,11 +32,11 @@ as_strided_copy = _copying(part._as_strided).function
 detach_copy = _copying(views._detach).function
 diagonal_copy = _copying(part._diagonal).function
 expand_copy = _copying(views._expand).function
-permute_copy = _copying(views._permute).function
+permute_copy = _copying(permute._permute).function
 select_copy = _copying(part._select).function
 slice_copy = _copying(part._slice).function
-t_copy = _copying(views._t).function
-transpose_copy = _copying(views._transpose).function
+t_copy = _copying(permute._t).function
+transpose_copy = _copying(permute._transpose).function
 unfold_copy = _copying(part._unfold).function
 unsqueeze_copy = _copying(views._unsqueeze).function
 view_as_complex_copy = _copying(reform._view_as_complex).function
