@@ -130,13 +130,22 @@ def _number_guards(op: Any) -> list[str]:
 def _dtype_guard(op: Any) -> str:
     """The condition on the dtype of `a0` under which the kernel needs no promotion; "" where it takes all."""
     kernel = op.ufunc if op.ufunc is not None else op.kernel
-    plain_ufunc = isinstance(kernel, np.ufunc)
-    if plain_ufunc and op.rule != "float" and op.takes == ALL_KINDS:
+    if isinstance(kernel, np.ufunc) and op.rule != "float" and op.takes == ALL_KINDS:
         return ""
-    fits = ["a0.dtype is F32", "a0.dtype is F64"]
-    if plain_ufunc and op.kernel is None and op.rule != "float" and "i" in op.takes:
+    fits = ["a0.dtype is F32", "a0.dtype is F64"] if "f" in op.takes else []
+    if takes_int64(op):
         fits.append("a0.dtype is I64")
+        if "b" in op.takes and isinstance(kernel, np.ufunc):
+            fits.append("a0.dtype is BOOL")
     return f"({' or '.join(fits)})"
+
+
+def takes_int64(op: Any) -> bool:
+    """Whether the fast path of an op may see integers: its kernel is the one of the slow path, and nothing is checked."""
+    if op.rule == "float" or "i" not in op.takes or op.promotes:
+        return False
+    one_kernel = op.kernel is None or op.ufunc is None
+    return op.takes == ALL_KINDS or (one_kernel and op.check is None)
 
 
 def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
@@ -172,7 +181,7 @@ def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, 
     lines.depth += 1
     lines.add("if a0.dtype is F32:", f"    c = F32_NUMBERS[{other}]", "elif a0.dtype is F64:")
     lines.add(f"    c = F64_NUMBERS[{other}]")
-    if op.rule != "float" and "i" in op.takes and isinstance(op.ufunc, np.ufunc):
+    if takes_int64(op):
         lines.add(f"elif a0.dtype is I64 and type({other}) is int:", f"    c = INT64({other})")
     lines.add("else:", f"    return {_slow(op)}")
     form = copy.copy(op)
@@ -217,7 +226,7 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
         lines.add(
             f"a0 = {first}._a",
             f"c = F32_NUMBERS[{other}] if a0.dtype is F32 else F64_NUMBERS[{other}] if a0.dtype is F64 else "
-            f"{integer if base.rule != 'float' and 'i' in base.takes else ''}None",
+            f"{integer if takes_int64(base) else ''}None",
             "if c is not None:",
         )
         _mutating_case(lines, op, flags, recorded, _write_call(base, "c"), base.number_event != base.event)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, number
+from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
@@ -42,11 +42,11 @@ def _floor_divide(a: Any, b: Any, out: Any) -> None:
     quotient -= (rest != 0) & (np.signbit(rest) != np.signbit(b))
     floor = np.floor(quotient)
     floor += np.subtract(quotient, floor) > 0.5
-    np.copysign(floor, np.divide(a, b), out=floor, where=floor == 0)
-    by_zero = b == 0
+    plain = np.divide(a, b)
+    by_zero = np.equal(b, 0)
     if by_zero.any():
-        floor = np.where(by_zero, np.divide(a, b), floor)
-    np.copyto(out, floor)
+        floor = np.where(by_zero, plain, floor)
+    np.copysign(floor, plain, out=out)
 
 
 def trunc_divide(a: Any, b: Any, out: Any = None) -> Any:
@@ -70,8 +70,8 @@ def remainder(a: Any, b: Any, out: Any = None) -> Any:
 @blocked_pair
 def _remainder(a: Any, b: Any, out: Any) -> None:
     rest = np.fmod(a, b)
-    np.add(rest, b, out=rest, where=(rest != 0) & (np.signbit(rest) != np.signbit(b)))
-    np.copyto(out, rest)
+    other_side = (rest != 0) & (np.signbit(rest) != np.signbit(b))
+    np.add(rest, keep(b, other_side), out=out)
 
 
 def fmod(a: Any, b: Any, out: Any = None) -> Any:

@@ -26,7 +26,7 @@ def in_blocks(count: int) -> Callable[[Body], Function]:
         def function(*given: Any, out: Any = None) -> Any:
             arrays, numbers = given[:count], given[count:]
             x = arrays[0]
-            if count > 1 and any(a.shape != x.shape for a in arrays):
+            if count > 1 and any(a.shape != x.shape and a.ndim for a in arrays):
                 arrays = np.broadcast_arrays(*arrays)
                 x = arrays[0]
             result = np.empty_like(x, subok=False) if out is None else out
@@ -35,7 +35,7 @@ def in_blocks(count: int) -> Callable[[Body], Function]:
             elif x.size <= BLOCK or not _all_contiguous(arrays, result):
                 body(*arrays, *numbers, result)
             else:
-                _run(body, [a.reshape(-1) for a in arrays], numbers, result.reshape(-1))
+                _run(body, arrays, numbers, result.reshape(-1))
             return result
 
         return function
@@ -50,10 +50,12 @@ def _all_contiguous(arrays: Any, result: Array) -> bool:
     return result.flags.c_contiguous and all(a.flags.c_contiguous for a in arrays)
 
 
-def _run(body: Body, arrays: list[Array], numbers: tuple[Any, ...], target: Array) -> None:
+def _run(body: Body, arrays: Any, numbers: tuple[Any, ...], target: Array) -> None:
+    """Block by block; a 0-dim array stays as it is."""
+    flat = [a.reshape(-1) if a.ndim else a for a in arrays]
     for start in range(0, target.size, BLOCK):
-        stop = start + BLOCK
-        body(*(a[start:stop] for a in arrays), *numbers, target[start:stop])
+        part = slice(start, start + BLOCK)
+        body(*(a[part] if a.ndim else a for a in flat), *numbers, target[part])
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -78,8 +80,13 @@ class Numbers(dict[Any, Any]):
 _NUMBERS = {np.dtype(t): Numbers(t) for t in (np.float32, np.float64)}
 
 
+_ZEROS = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
+
+
 def number(value: Any, dtype: Any) -> Array:
     """A Python number as a 0-dim array."""
+    if value == 0 and type(value) is int and dtype in _ZEROS:
+        return _ZEROS[dtype]
     kept = _NUMBERS.get(dtype)
     made: Array = np.asarray(value).astype(dtype) if kept is None else kept[value]
     return made
@@ -165,8 +172,7 @@ def where(mask: Any, x: Any, y: Any) -> Any:
         return np.where(mask, x, y)
     result = np.empty(mask.shape, x.dtype)
     if y.ndim == 0 and not y:
-        _run(lambda mask, x, out: keep(x, mask, out), [mask.reshape(-1), x.reshape(-1)], (), result.reshape(-1))
-        return result
-    parts = [mask.reshape(-1), *(a.reshape(-1) if a.ndim else np.broadcast_to(a, mask.size) for a in (x, y))]
-    _run(choose, parts, (), result.reshape(-1))
+        _run(lambda mask, x, out: keep(x, mask, out), (mask, x), (), result.reshape(-1))
+    else:
+        _run(choose, (mask, x, y), (), result.reshape(-1))
     return result
