@@ -202,3 +202,11 @@ def test_ops_in_use_are_made_ready_before_the_window_opens() -> None:
         pass
     made = torch._op._twins
     assert ("add__Tensor", 3) in made
+
+
+def test_autograd_knows_whether_something_records() -> None:
+    assert not torch.autograd._profiler_enabled()
+    with profile():
+        assert torch.autograd._profiler_enabled()
+    assert torch.autograd.kineto_available()
+    assert torch.autograd.ProfilerActivity is torch.profiler.ProfilerActivity
