@@ -55,6 +55,7 @@ from .activation import (
     threshold,
     threshold_,
 )
+from .attention import _canonical_mask, _in_projection, _in_projection_packed, _none_or_dtype
 from .attention import multi_head_attention_forward
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding import embedding, embedding_bag

@@ -10,6 +10,7 @@ from ...autograd.overrides import has_torch_function
 from ...ops.creation import empty
 from ...ops.multihead import native_multi_head_attention
 from .. import functional as F
+from ..functional.attention import _canonical_mask, _none_or_dtype
 from ..init import constant_, xavier_normal_, xavier_uniform_
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
@@ -90,11 +91,11 @@ class MultiheadAttention(Module):
     ) -> tuple[Any, Any]:  # fmt: skip
         float_mask = any(m is not None and m.is_floating_point() for m in (attn_mask, key_padding_mask))
         batched = query.dim() == 3
-        key_padding_mask = F._canonical_mask(
-            mask=key_padding_mask, mask_name="key_padding_mask", other_type=F._none_or_dtype(attn_mask),
+        key_padding_mask = _canonical_mask(
+            mask=key_padding_mask, mask_name="key_padding_mask", other_type=_none_or_dtype(attn_mask),
             other_name="attn_mask", target_type=query.dtype,
         )  # fmt: skip
-        attn_mask = F._canonical_mask(
+        attn_mask = _canonical_mask(
             mask=attn_mask, mask_name="attn_mask", other_type=None, other_name="", target_type=query.dtype,
             check_other=False,
         )  # fmt: skip

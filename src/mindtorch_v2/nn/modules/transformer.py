@@ -10,6 +10,7 @@ from typing import Any
 from ...ops.creation import full
 from ...ops.triangle import triu
 from .. import functional as F
+from ..functional.attention import _canonical_mask, _none_or_dtype
 from ..init import xavier_uniform_
 from .activation import GELU, MultiheadAttention, ReLU
 from .attention import untracked
@@ -49,11 +50,11 @@ def _get_activation_fn(activation: str) -> Callable[[Any], Any]:
 
 def _masks(padding: Any, mask: Any, dtype: Any, name: str) -> tuple[Any, Any]:
     """A padding mask and an attention mask, as numbers to be added to the scores."""
-    padding = F._canonical_mask(
-        mask=padding, mask_name="src_key_padding_mask", other_type=F._none_or_dtype(mask), other_name=name,
+    padding = _canonical_mask(
+        mask=padding, mask_name="src_key_padding_mask", other_type=_none_or_dtype(mask), other_name=name,
         target_type=dtype,
     )  # fmt: skip
-    mask = F._canonical_mask(
+    mask = _canonical_mask(
         mask=mask, mask_name=name, other_type=None, other_name="", target_type=dtype, check_other=False
     )
     return padding, mask
