@@ -202,9 +202,8 @@ def retains_grad(self: Tensor) -> bool:
     return "_retains" in self.__dict__
 
 
-@method
-def detach_(self: Tensor) -> Tensor:
-    """Take this tensor out of the graph, in place."""
+def cut(self: Tensor) -> Tensor:
+    """Take this tensor out of the graph, in place (the op `detach_`)."""
     if self._view is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "

@@ -15,7 +15,7 @@ from .._meta import MetaArray, meta
 from .._op import composite, op, value
 from .._tensor import Tensor, make, settle_class, storage_of
 from . import creation
-from .view import _detach
+from .view import _detach, _detach_
 
 
 @op(
@@ -289,7 +289,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if _tap.SLOT.recorder is not None:
         made = creation.empty(a.shape, dtype=FROM_NUMPY[a.dtype], device=_device.CPU)
         made._a[...] = a
-        made = _to_device.function(made, where, made.dtype)
+        made = _detach_.function(_to_device.function(made, where, made.dtype))
     else:
         made = make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
     return made.requires_grad_() if requires_grad else made

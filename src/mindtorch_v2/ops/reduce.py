@@ -11,6 +11,7 @@ from .. import _dtype
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._op import OPS, composite, op
+from .._tensor import make
 from ..kernels import reduce as kernels
 from .join import cat
 from .view import expand, unsqueeze
@@ -24,6 +25,8 @@ def _np(dtype: Any) -> Any:
 
 def spread(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """What a reduction gave, given to every element that was reduced."""
+    if g._a.ndim == 0:
+        return expand(g, sizes)
     return expand(restored(g, sizes, dim, keepdim), sizes)
 
 
@@ -313,68 +316,62 @@ def _std_gradient(g: Any, self: Any, result: Any, dim: Any, correction: Any, kee
     return _var_gradient(scaled, self, dim, correction, keepdim)
 
 
-def _unbiased(unbiased: bool) -> int:
-    return 1 if unbiased else 0
-
-
-def _moment_rows(name: str, kernel: Any, gradient: Any) -> None:
-    """Rows and front of var or std."""
-    title = name.title()
-    uses_result = name == "std"
-    schema = f"{name}(Tensor self, bool unbiased=True) -> Tensor"
-    if uses_result:
-        whole_formula: Any = lambda g, self, result, unbiased: gradient(
-            g, self, result, None, _unbiased(unbiased), False
-        )
-        formula: Any = lambda g, self, result, dim, correction, keepdim: gradient(
-            g, self, result, dim, correction, keepdim
-        )
-    else:
-        whole_formula = lambda g, self, unbiased: gradient(g, self, None, _unbiased(unbiased), False)  # noqa: E731
-        formula = lambda g, self, dim, correction, keepdim: gradient(g, self, dim, correction, keepdim)  # noqa: E731
-    whole = op(schema, out=False, node=f"{title}Backward1", self=whole_formula)(
-        lambda a, unbiased: kernel(a, None, _unbiased(unbiased), False)
-    )
+def _moment_rows(name: str, kernel: Any, formula: Any) -> None:
+    """Rows and front of var or std, alone and with the mean."""
     part = op(
         f"{name}.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        calls=lambda self, dim, correction, keepdim: _moment_calls(kernel, self, dim, correction, keepdim),
         self=formula,
     )(lambda a, dim, correction, keepdim: kernel(a, dim, 1 if correction is None else correction, keepdim))
-
-    def public(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
-               out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
-        dim, keepdim = settled(dim, keepdim, axis, keepdims)
-        if isinstance(dim, bool):
-            dim, unbiased = None, dim
-        if dim is None and correction is None and not keepdim and out is None:
-            return whole.function(input, True if unbiased is None else unbiased)
-        if correction is None and unbiased is not None:
-            correction = _unbiased(unbiased)
-        return part.function(input, dim, correction=correction, keepdim=keepdim, out=out)
-
-    public.__name__ = public.__qualname__ = name
-    front(name)(public)
-
-    def with_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
-                  out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
-        dim, keepdim = settled(dim, keepdim, axis, keepdims)
-        if isinstance(dim, bool):
-            dim, unbiased = None, dim
-        if correction is None and unbiased is not None:
-            correction = _unbiased(unbiased)
-        return pair.function(input, dim, correction=correction, keepdim=keepdim)
-
     pair = composite(
-        f"{name}_mean.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-    )(lambda self, dim, correction, keepdim: (
-        part.function(self, dim, correction=correction, keepdim=keepdim),
-        mean(self, dim if dim is not None else tuple(range(self._a.ndim)), keepdim),
-    ))  # fmt: skip
-    with_mean.__name__ = with_mean.__qualname__ = f"{name}_mean"
-    front(with_mean.__name__)(with_mean)
+        f"{name}_mean.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+        "-> (Tensor, Tensor)"
+    )(
+        lambda self, dim, correction, keepdim: (
+            part.function(self, dim, correction=correction, keepdim=keepdim),
+            mean(self, dim if dim is not None else tuple(range(self._a.ndim)), keepdim),
+        )
+    )
+
+    def public(row: Any, public_name: str) -> None:
+        def moment(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
+                   out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
+            dim, keepdim = settled(dim, keepdim, axis, keepdims)
+            if isinstance(dim, bool):
+                dim, unbiased = None, dim
+            if correction is None and unbiased is not None:
+                correction = 1 if unbiased else 0
+            options = {} if out is None else {"out": out}
+            return row.function(input, dim, correction=correction, keepdim=keepdim, **options)
+
+        moment.__name__ = moment.__qualname__ = public_name
+        front(public_name)(moment)
+
+    public(part, name)
+    public(pair, f"{name}_mean")
 
 
-_moment_rows("var", kernels.var, _var_gradient)
-_moment_rows("std", kernels.std, _std_gradient)
+def _moment_calls(kernel: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    """Over everything: the mean first, as an op of its own, then the distance from it."""
+    correction = 1 if correction is None else correction
+    a = self._a
+    if dim not in (None, ()) or keepdim or a.dtype not in (F32, np.dtype(np.float64)) or a.size <= correction:
+        return make(kernel(a, dim, correction, keepdim))
+    centred = (a - mean(self).item()).reshape(-1)
+    variance = centred.dot(centred) / (a.size - correction)
+    return make(np.asarray(np.sqrt(variance) if kernel is kernels.std else variance, a.dtype))
+
+
+_moment_rows(
+    "var",
+    kernels.var,
+    lambda g, self, dim, correction, keepdim: _var_gradient(g, self, dim, correction, keepdim),
+)
+_moment_rows(
+    "std",
+    kernels.std,
+    lambda g, self, result, dim, correction, keepdim: _std_gradient(g, self, result, dim, correction, keepdim),
+)
 
 
 # --- norms and log-sums -----------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, type_name, view
 from .._size import Size
+from ..autograd.methods import cut
 from .._tensor import Tensor, alias, element_strides, storage_of
 from .permute import movedim as movedim
 from .permute import permute as permute
@@ -544,6 +545,11 @@ def contiguous(input: Tensor, memory_format: Any = _device.contiguous_format) ->
 @composite("detach(Tensor(a) self) -> Tensor(a)")
 def _detach(self: Tensor) -> Tensor:
     return alias(self._a, storage_of(self))
+
+
+@composite("detach_(Tensor(a!) self) -> Tensor(a!)")
+def _detach_(self: Tensor) -> Tensor:
+    return cut(self)
 
 
 @view("alias(Tensor(a) self) -> Tensor(a)", self=lambda g: g)
