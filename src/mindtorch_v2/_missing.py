@@ -48,7 +48,9 @@ def attribute_finder(module_name: str) -> Callable[[str], Any]:
         module = sys.modules[module_name]
         dunder = name.startswith("__")
         if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
-            return importlib.import_module(f"{module_name}.{name}")
+            found = importlib.import_module(f"{module_name}.{name}")
+            cover(found)
+            return found
         names = () if dunder else [n for n in [*vars(module), *submodules(module)] if not n.startswith("_abc")]
         raise AttributeError(message(module_name, name, names), name=name, obj=module)
 

@@ -18,15 +18,17 @@ SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
 # Layer → its modules, named from the package on. `ops.*` means the package ops with all that is in it; a module named
 # in full counts first, so nn.functional is L4 although nn.* is L5. `.` is the package's own __init__.
 LAYERS = {
-    "L0": "_tap _floating _errors _dtype _device _size _meta _storage kernels.*",
+    "L0": "_missing _settings _freely compiler _tap _floating _errors _dtype _device _size _meta _storage kernels.*",
     "L1": "_tensor _tensor_str _random.* _mt19937",
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.entry autograd.methods autograd.overrides""",
     "L3": "_schema _codegen _forward _op _front ops.*",
-    "L4": "_bind _operators _methods random signal.* nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
-    "L5": "nn.* optim.* utils.* amp.* serialization.* testing.* distributed.*",
+    "L4": "_bind _operators _methods _legacy overrides return_types types random signal.* nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
+    "L5": """nn.* optim.* utils.* amp.* serialization.* testing.* distributed.* multiprocessing.* jit hub cuda.* cpu.* mps
+        xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
     "P": "profiler.* cli",
-    "F": ". autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy profiler profiler.itt",
+    "F": """. __main__ _launcher _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
+        profiler profiler.itt""",
 }
 ORDER = ["L0", "L1", "L2", "L3", "L4", "L5"]  # a layer imports itself and the ones before it
 MAY_IMPORT = {layer: {*ORDER[: i + 1]} for i, layer in enumerate(ORDER)}
@@ -56,7 +58,7 @@ PROFILER = [
 STAGES = {name: i for i, line in enumerate(PROFILER) for name in line.split()}
 
 REQUIRED = {"numpy", "ml_dtypes"}
-OPTIONAL = {"isal", "pandas", "pyarrow", "safetensors", "scipy"}  # imported inside a function, or under `try`
+OPTIONAL = {"isal", "pandas", "pyarrow", "safetensors", "scipy", "tensorboardX"}  # imported inside a function, or under `try`
 
 
 class Import(NamedTuple):

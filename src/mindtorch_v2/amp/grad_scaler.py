@@ -97,9 +97,10 @@ class GradScaler:
         state = self._states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if getattr(optimizer, "_step_supports_amp_scaling", False) and "grad_scaler" in inspect.signature(
-            optimizer.step
-        ).parameters:
+        if (
+            getattr(optimizer, "_step_supports_amp_scaling", False)
+            and "grad_scaler" in inspect.signature(optimizer.step).parameters
+        ):
             kwargs["grad_scaler"] = self
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)

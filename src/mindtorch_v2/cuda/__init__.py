@@ -4,15 +4,16 @@ whatever needs a device raises what it raises.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _legacy
 from .._device import device as _Device
 from .._errors import OutOfMemoryError
+from . import amp, memory, nvtx
+from .memory import *  # noqa: F403
 
-_NOT_COMPILED = "Torch not compiled with CUDA enabled"
+_NOT_COMPILED = memory.NOT_COMPILED
 CudaError = RuntimeError
 has_half = has_magma = False
 default_generators: tuple[Any, ...] = ()
@@ -65,9 +66,9 @@ def _needs_cuda(name: str) -> Callable[..., Any]:
 
 
 _DEVICE_FUNCTIONS = """init synchronize current_device get_device_name get_device_capability get_device_properties
-    mem_get_info initial_seed get_rng_state set_rng_state ipc_collect current_stream default_stream set_stream
+    initial_seed get_rng_state set_rng_state ipc_collect current_stream default_stream set_stream
     can_device_access_peer set_per_process_memory_fraction get_per_process_memory_fraction current_blas_handle
-    get_sync_debug_mode set_sync_debug_mode memory_snapshot memory_summary cudart check_error utilization temperature
+    get_sync_debug_mode set_sync_debug_mode cudart check_error utilization temperature
     power_draw clock_rate memory_usage caching_allocator_alloc caching_allocator_delete graph_pool_handle
     make_graphed_callables""".split()
 globals().update({_name: _needs_cuda(_name) for _name in _DEVICE_FUNCTIONS})
@@ -105,44 +106,6 @@ def get_rng_state_all() -> list[Any]:
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
     if list(new_states):
         raise AssertionError(_NOT_COMPILED)
-
-
-# --- memory -----------------------------------------------------------------------------------------------------------
-
-
-def empty_cache() -> None:
-    """Nothing is cached."""
-
-
-def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
-    return OrderedDict()
-
-
-def _no_bytes(name: str) -> Callable[..., int]:
-    def counted(device: Any = None) -> int:
-        return 0
-
-    counted.__name__ = counted.__qualname__ = name
-    return counted
-
-
-memory_allocated = _no_bytes("memory_allocated")
-max_memory_allocated = _no_bytes("max_memory_allocated")
-memory_reserved = _no_bytes("memory_reserved")
-max_memory_reserved = _no_bytes("max_memory_reserved")
-memory_cached = _no_bytes("memory_cached")
-max_memory_cached = _no_bytes("max_memory_cached")
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """No peak to reset."""
-
-
-reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
-
-
-def list_gpu_processes(device: Any = None) -> str:
-    return "no processes are running"
 
 
 # --- streams, events, graphs ------------------------------------------------------------------------------------------
@@ -246,4 +209,15 @@ def _is_in_bad_fork() -> bool:
 
 globals().update(_legacy.CUDA_TYPES)
 
-__all__ = ["Event", "OutOfMemoryError", "Stream", "device", "device_count", "is_available", "stream"]
+__all__ = [
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "amp",
+    "device",
+    "device_count",
+    "is_available",
+    "memory",
+    "nvtx",
+    "stream",
+]

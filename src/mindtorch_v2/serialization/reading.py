@@ -274,9 +274,7 @@ def _load_legacy(data: bytes, place: Place, trusted: bool, options: dict[str, An
 
     magic, at = _header(data)
     if magic != MAGIC:
-        raise pickle.UnpicklingError(
-            "Invalid magic number; corrupt file? Expected a checkpoint that torch.save wrote."
-        )
+        raise pickle.UnpicklingError("Invalid magic number; corrupt file? Expected a checkpoint that torch.save wrote.")
     version, at = _unpickle(data, at, none, False, {})
     if version != PROTOCOL:
         raise pickle.UnpicklingError(f"Invalid protocol version: {version!r:.40}")

@@ -218,9 +218,7 @@ class Pieces:
         if number == len(self.arrays):
             self.arrays.append(owner)
         elif known is not kind:
-            raise RuntimeError(
-                "Cannot save multiple tensors or storages that view the same data as different types"
-            )
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         return ("storage", kind, str(number), "cpu", owner.nbytes // kind.dtype.itemsize)
 
     def kinds(self) -> list[StorageType]:

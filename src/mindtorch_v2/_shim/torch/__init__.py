@@ -9,6 +9,6 @@ from pathlib import Path
 if importlib.util.find_spec("mindtorch_v2") is None:
     sys.path.append(str(Path(__file__).parents[3]))
 
-import mindtorch_v2._launcher  # noqa: E402
+import mindtorch_v2._launcher
 
 mindtorch_v2._launcher.install()

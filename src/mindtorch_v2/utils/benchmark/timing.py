@@ -59,7 +59,7 @@ class Timer:
         number = 1
         while True:
             taken = self._timer.timeit(number)
-            if taken >= min_run_time / 1000 and taken >= 1e-4 or taken >= min_run_time:
+            if (taken >= min_run_time / 1000 and taken >= 1e-4) or taken >= min_run_time:
                 return number
             number *= 10
 

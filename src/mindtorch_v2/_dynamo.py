@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._freely import Settings
-from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
+from ._freely import Settings
+from .compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 
 config = Settings("torch._dynamo.config")
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..nn.modules.module import Module
+from .nn.modules.module import Module
 
 _warned: set[str] = set()
 _isinstance = isinstance

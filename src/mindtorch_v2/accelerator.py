@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._device import device
+from ._device import device
 
 
 def is_available() -> bool:

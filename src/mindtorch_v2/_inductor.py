@@ -1,6 +1,6 @@
 """torch._inductor, which is not there: its switches are remembered."""
 
-from .._freely import Settings
+from ._freely import Settings
 
 config = Settings("torch._inductor.config")
 
