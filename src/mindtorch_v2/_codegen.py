@@ -149,8 +149,9 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
     lines.add("try:", "    lane = LANES.lane", "except AttributeError:", "    lane = LANE()")
     lines.add("seq = SEQ if GRAD() else -1" if op.takes_tensors else "seq = -1")
     if flags & _tap.SHAPES:
-        lines.add(f"key = {_inputs_key(op, numbers)}", "try:", "    ins = INPUT_IDS.get(key) or INTERN(key)")
-        lines.add("except TypeError:", "    ins = INTERN(FREEZE(key))")
+        # An underscore keeps the local apart from arguments, some of which are called key.
+        lines.add(f"key_ = {_inputs_key(op, numbers)}", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
+        lines.add("except TypeError:", "    ins = INTERN(FREEZE(key_))")
     if flags & _tap.STACKS:
         lines.add("stack = ENTER_OP()")
     lines.add("t0 = clock()", "try:")

@@ -11,6 +11,7 @@ from .. import _op
 from .._tensor import make
 from ..kernels import embedding as kernels
 from . import composed
+from .creation import zeros
 from .view import reshape, unsqueeze
 
 # Functions of torch.nn.functional, not methods of tensors.
@@ -23,17 +24,29 @@ SUM, MEAN, MAX = 0, 1, 2
 # --- embedding --------------------------------------------------------------------------------------------------------
 
 
-@op(
+def _dense_backward(g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    rows = g.reshape(indices.size, g.shape[-1]) if g.ndim != indices.ndim + 1 else g
+    return kernels.embedding_dense_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+def _dense_backward_calls(grad_output: Any, indices: Any, num_weights: int, padding_idx: int,
+                          scale_grad_by_freq: bool) -> Any:  # fmt: skip
+    width = grad_output._a.shape[-1]
+    table = zeros(num_weights, width, dtype=grad_output.dtype)
+    rows = grad_output.contiguous().view((indices._a.size, width))
+    table._a += _dense_backward(rows._a, indices._a, num_weights, padding_idx, scale_grad_by_freq)
+    return table
+
+
+_embedding_dense_backward = op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
     "bool scale_grad_by_freq) -> Tensor",
     out=False,
+    calls=_dense_backward_calls,
     grad_output=lambda g, indices, padding_idx, scale_grad_by_freq: _unscattered(
         g, indices, padding_idx, scale_grad_by_freq
     ),
-)
-def _embedding_dense_backward(g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
-    rows = g.reshape(indices.size, g.shape[-1]) if g.ndim != indices.ndim + 1 else g
-    return kernels.embedding_dense_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
+)(_dense_backward)
 
 
 def _unscattered(g: Any, indices: Any, padding_idx: int, by_frequency: bool) -> Any:

@@ -119,13 +119,26 @@ def _by_input(curve: Curve, g: Any, given: Any, x: Any, target: Any, reduction: 
     return per_element(g * given * curve.curvature(x - target, number), x._a.size, reduction)
 
 
-mse_loss_backward = op(
+@composite(
+    "mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, "
+    "Tensor(a!) grad_input) -> Tensor(a!)"
+)
+def _mse_loss_backward_into(grad_output: Any, self: Any, target: Any, reduction: int, grad_input: Any) -> Any:
+    grad_input._a[...] = _slope(SQUARE, grad_output._a, self._a, target._a, reduction)
+    return grad_input
+
+
+_mse_loss_backward = op(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     out=False,
+    calls=lambda grad_output, self, target, reduction: _mse_loss_backward_into.function(
+        grad_output, self, target, reduction, grad_input=zeros_like(self)
+    ),
     grad_output=lambda g, self, target, reduction: _by_gradient(SQUARE, g, self, target, reduction),
     self=lambda g, grad_output, self, target, reduction: _by_input(SQUARE, g, grad_output, self, target, reduction),
     target=lambda g, grad_output, self, target, reduction: -_by_input(SQUARE, g, grad_output, self, target, reduction),
-)(lambda g, x, target, reduction: _slope(SQUARE, g, x, target, reduction)).function
+)(lambda g, x, target, reduction: _slope(SQUARE, g, x, target, reduction))
+mse_loss_backward = _mse_loss_backward.function
 
 mse_loss = op(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",

@@ -19,6 +19,7 @@ from ..autograd import grad_mode
 from ..kernels import normalize
 from ..kernels.precision import is_half
 from . import composed
+from .dense import densely
 from .view import reshape, transpose
 
 # Functions of torch.nn.functional, not methods of tensors.
@@ -58,14 +59,17 @@ def _scaled(x: Any, weight: Any, bias: Any) -> Any:
 # --- layer_norm -------------------------------------------------------------------------------------------------------
 
 
-@op(
+def _layer_norm_backward(g: Any, x: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
+                         output_mask: Any) -> Any:  # fmt: skip
+    return _filled(normalize.layer_norm_backward(g, x, normalized_shape, mean, rstd, weight, bias, output_mask), x)
+
+
+_native_layer_norm_backward = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[] output_mask) -> (Tensor, Tensor, Tensor)",
     out=False,
-)
-def _native_layer_norm_backward(g: Any, x: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
-                                output_mask: Any) -> Any:  # fmt: skip
-    return _filled(normalize.layer_norm_backward(g, x, normalized_shape, mean, rstd, weight, bias, output_mask), x)
+    calls=densely(_layer_norm_backward),
+)(_layer_norm_backward)
 
 
 def _layer_norm_gradients(grads: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,

@@ -16,6 +16,7 @@ from .._tensor import make
 from ..autograd import grad_mode, graph
 from ..kernels import pool
 from ..kernels.fold import Shape
+from .dense import densely
 from .sizes import expanded
 from .view import unsqueeze
 
@@ -44,6 +45,11 @@ def _at_indices(g: Any, indices: Any, ndim: int) -> Any:
     return flat.gather(-1, places).view(indices._a.shape)
 
 
+def _backward(schema: str, kernel: Any, formula: Any) -> Any:
+    """Row of a gradient, which is linear in `grad_output`."""
+    return op(schema, out=False, calls=densely(kernel), grad_output=formula)(kernel)
+
+
 def _watched(self: Any) -> bool:
     """Whether somebody will look at more than the values: a graph or a recorder."""
     return _tap.SLOT.recorder is not None or (graph.edge(self) is not None and grad_mode.is_grad_enabled())
@@ -61,17 +67,18 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
     def geometry(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> list[Shape]:
         return _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
-    @op(
-        f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
-        f"int[{n}] padding, int[{n}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
-        out=False,
-        grad_output=lambda g, indices: _at_indices(g, indices, n),
-    )
-    def backward(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-                 indices: Any) -> Any:  # fmt: skip
+    def scattered(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+                  indices: Any) -> Any:  # fmt: skip
         return pool.max_pool_backward(
             g, indices, x.shape, *geometry(kernel_size, stride, padding, dilation), ceil_mode
         )
+
+    backward = _backward(
+        f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
+        f"int[{n}] padding, int[{n}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        scattered,
+        lambda g, indices: _at_indices(g, indices, n),
+    )
 
     @op(
         f"{name}_with_indices(Tensor self, {arguments}) -> (Tensor, Tensor)",
@@ -124,13 +131,11 @@ max_pool1d = _max_pool1d.function
 
 
 def _adaptive_max_pool(n: int) -> Any:
-    @op(
+    backward = _backward(
         f"adaptive_max_pool{n}d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-        out=False,
-        grad_output=lambda g, indices: _at_indices(g, indices, n),
+        lambda g, x, indices: pool.adaptive_max_pool_backward(g, indices, x.shape, g.shape[-n:]),
+        lambda g, indices: _at_indices(g, indices, n),
     )
-    def backward(g: Any, x: Any, indices: Any) -> Any:
-        return pool.adaptive_max_pool_backward(g, indices, x.shape, g.shape[-n:])
 
     @op(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
@@ -156,14 +161,14 @@ adaptive_max_pool1d = _adaptive_max_pool1d.function
 
 
 def _fractional_max_pool(n: int) -> Any:
-    @op(
+    backward = _backward(
         f"fractional_max_pool{n}d_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, "
         f"int[{n}] output_size, Tensor indices) -> Tensor",
-        out=False,
-        grad_output=lambda g, indices: _at_indices(g, indices, n),
+        lambda g, x, kernel_size, output_size, indices: pool.fractional_max_pool_backward(
+            g, indices, x.shape, expanded(output_size, n)
+        ),
+        lambda g, indices: _at_indices(g, indices, n),
     )
-    def backward(g: Any, x: Any, kernel_size: Any, output_size: Any, indices: Any) -> Any:
-        return pool.fractional_max_pool_backward(g, indices, x.shape, expanded(output_size, n))
 
     @op(
         f"fractional_max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] output_size, Tensor random_samples) "
@@ -211,17 +216,18 @@ def _avg_pool(n: int) -> Any:
     """Rows of avg_pool2d or avg_pool3d and of its gradient."""
     name = f"avg_pool{n}d"
 
-    @op(
+    def spread(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
+        sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
+        return pool.avg_pool_backward(g, x.shape, *sizes, *rest)
+
+    backward = _backward(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, "
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
-        out=False,
-        grad_output=lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+        spread,
+        lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
             forward.function(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         ),
     )
-    def backward(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
-        sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
-        return pool.avg_pool_backward(g, x.shape, *sizes, *rest)
 
     @op(
         f"{name}(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
@@ -260,13 +266,11 @@ def _adaptive_avg_pool(n: int) -> Any:
     """Rows of adaptive_avg_pool2d or adaptive_avg_pool3d; one window over everything is a mean."""
     name = f"adaptive_avg_pool{n}d"
 
-    @op(
+    backward = _backward(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
-        out=False,
-        grad_output=lambda g, grad_output_sizes: inner.function(g, grad_output_sizes[-n:]),
+        lambda g, x: pool.adaptive_avg_pool_backward(g, x.shape, g.shape[-n:]),
+        lambda g, grad_output_sizes: inner.function(g, grad_output_sizes[-n:]),
     )
-    def backward(g: Any, x: Any) -> Any:
-        return pool.adaptive_avg_pool_backward(g, x.shape, g.shape[-n:])
 
     @op(
         f"_{name}(Tensor self, int[{n}] output_size) -> Tensor",

@@ -14,6 +14,7 @@ import numpy as np
 from .. import _op
 from ..kernels import grid_sample, resample
 from . import composed
+from .dense import densely
 
 # Functions of torch.nn.functional, not methods of tensors.
 op = functools.partial(_op.op, method=False)
@@ -32,11 +33,16 @@ def _output_size(shape: tuple[int, ...], output_size: Any, factors: Any) -> tupl
 
 def _upsample(name: str, mode: str) -> Any:
     """An interpolation without align_corners."""
+
+    def backward_array(g: Any, size: Any, shape: Any, factors: Any) -> Any:
+        return resample.upsample_backward(g, tuple(shape), mode, False, factors)
+
     backward = op(
         f"{name}_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, float[]? scale_factors) -> Tensor",
         out=False,
+        calls=densely(backward_array),
         grad_output=lambda g, output_size, scale_factors: row(g, output_size, scale_factors),
-    )(lambda g, size, shape, factors: resample.upsample_backward(g, tuple(shape), mode, False, factors)).function
+    )(backward_array).function
 
     def array(x: Any, output_size: Any, factors: Any) -> Any:
         return resample.upsample_forward(x, _output_size(x.shape, output_size, factors), mode, False, factors)
@@ -51,16 +57,19 @@ def _upsample(name: str, mode: str) -> Any:
 
 def _upsample_aligned(name: str, mode: str) -> Any:
     """An interpolation that can align the centres of the corners."""
+
+    def backward_array(g: Any, size: Any, shape: Any, corners: bool, factors: Any) -> Any:
+        return resample.upsample_backward(g, tuple(shape), mode, corners, factors)
+
     backward = op(
         f"{name}_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, bool align_corners, "
         "float[]? scale_factors) -> Tensor",
         out=False,
+        calls=densely(backward_array),
         grad_output=lambda g, output_size, align_corners, scale_factors: row(
             g, output_size, align_corners, scale_factors
         ),
-    )(
-        lambda g, size, shape, corners, factors: resample.upsample_backward(g, tuple(shape), mode, corners, factors)
-    ).function
+    )(backward_array).function
 
     def array(x: Any, output_size: Any, corners: bool, factors: Any) -> Any:
         return resample.upsample_forward(x, _output_size(x.shape, output_size, factors), mode, corners, factors)

@@ -11,6 +11,7 @@ from .._dtype import bool_
 from .._op import composite, op
 from ..kernels import softmax as kernels
 from .creation import ones, scalar_tensor
+from .dense import densely
 from .dropout import dropout
 from .matrix import cpp_name, matmul
 from .view import transpose
@@ -18,20 +19,20 @@ from .view import transpose
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
-@op(
+def _softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    return kernels.softmax_backward_data(np.ascontiguousarray(grad), output, dim).astype(input_dtype.np, copy=False)
+
+
+softmax_backward_data = op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     out=False,
+    calls=densely(_softmax_gradient),
     grad_output=lambda g, output, dim, input_dtype: softmax_backward_data(g, output, dim, input_dtype),
     output=lambda g, grad_output, output, dim: (
         g * (grad_output - (grad_output * output).sum(dim, keepdim=True))
         - grad_output * (g * output).sum(dim, keepdim=True)
     ),
-)
-def _softmax_backward_data(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
-    return kernels.softmax_backward_data(grad, output, dim).astype(input_dtype.np, copy=False)
-
-
-softmax_backward_data = _softmax_backward_data.function
+)(_softmax_gradient).function
 
 
 @op(
@@ -51,17 +52,18 @@ def _softmax_int(self: Any, dim: int, dtype: Any) -> Any:
 softmax = _softmax_int.function
 
 
-@op(
+def _log_softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    dense = np.ascontiguousarray(grad)
+    return kernels.log_softmax_backward_data(dense, output, dim).astype(input_dtype.np, copy=False)
+
+
+log_softmax_backward_data = op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     out=False,
+    calls=densely(_log_softmax_gradient),
     grad_output=lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
     output=lambda g, grad_output, output, dim: -g * output.exp() * grad_output.sum(dim, keepdim=True),
-)
-def _log_softmax_backward_data(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
-    return kernels.log_softmax_backward_data(grad, output, dim).astype(input_dtype.np, copy=False)
-
-
-log_softmax_backward_data = _log_softmax_backward_data.function
+)(_log_softmax_gradient).function
 
 
 @op(
