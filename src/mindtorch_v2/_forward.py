@@ -163,7 +163,12 @@ def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
         lines.add(f"if {' and '.join(plain(n) for n in names[1:])}:")
         lines.depth += 1
         lines.add(*(f"a{i} = {n}._a" for i, n in enumerate(names[1:], 1)))
-    same = " and ".join([*(f"a{i}.dtype is a0.dtype" for i in range(1, len(names))), *([fits] if fits else [])])
+    tests = [f"a{i}.dtype is a0.dtype" for i in range(1, len(names))]
+    if len(names) == 2 and isinstance(op.ufunc, np.ufunc):
+        mixed = "MIXED" if op.check is None else "MIXED_NUMBERS"
+        lines.add("if a1.dtype is not a0.dtype:", f"    a0, a1 = {mixed}(a0, a1)")
+        tests = ["a0 is not None"]
+    same = " and ".join([*tests, *([fits] if fits else [])])
     if same:
         lines.add(f"if {same}:")
         lines.depth += 1

@@ -927,6 +927,26 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 # --- what generated code calls by name --------------------------------------------------------------------------------
 
 
+_COMMON: dict[Any, Any] = {}
+
+
+def _mixed(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two arrays in the dtype they are computed in, or (None, None) where that takes more than a cast."""
+    key = a.dtype, b.dtype, a.ndim == 0, b.ndim == 0
+    common = _COMMON.get(key)
+    if common is None:
+        found = combine((1 if x.ndim == 0 else 2, FROM_NUMPY[x.dtype]) for x in (a, b))
+        common = _COMMON[key] = found.np if found not in (float16, bfloat16) else False
+    if common is False:
+        return None, None
+    return a if a.dtype is common else a.astype(common), b if b.dtype is common else b.astype(common)
+
+
+def _mixed_numbers(a: Any, b: Any) -> tuple[Any, Any]:
+    """As `_mixed`, for ops that refuse some bools."""
+    return (None, None) if a.dtype.kind == "b" or b.dtype.kind == "b" else _mixed(a, b)
+
+
 def _int64(number: int) -> Any:
     if not -(2**63) <= number < 2**63:
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
@@ -1012,6 +1032,8 @@ NAMESPACE.update(
     FIX=_fix,
     MAKE=make,
     BROADCAST=_broadcast,
+    MIXED=_mixed,
+    MIXED_NUMBERS=_mixed_numbers,
     FITS=_fits,
     LIVE=graph.live,
     COMPOSED=graph.composed,
