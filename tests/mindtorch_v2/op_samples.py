@@ -66,7 +66,6 @@ SAMPLES: dict[str, Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "narrow_copy": lambda: ((F(5, 3), 0, 1, 2), {}),
     "diagonal": lambda: ((F(3, 4), 1), {}),
     "unfold": lambda: ((F(5), 0, 3, 1), {}),
-    "as_strided": lambda: ((F(3, 4), (2, 2), (1, 4)), {}),
     "select_scatter": lambda: ((F(2, 3), F(3), 0, 1), {}),
     "slice_scatter": lambda: ((F(4, 3), F(2, 3), 0, 1, 3), {}),
     "diagonal_scatter": lambda: ((F(3, 3), F(3)), {}),
@@ -137,6 +136,54 @@ SAMPLES: dict[str, Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "addmm": lambda: ((F(2, 4), F(2, 3), F(3, 4)), {}),
     "matmul": lambda: ((F(2, 3), F(3, 4)), {}),
 }
+
+# Functions of one tensor, by where they are smooth.
+_ANYWHERE = """sgn square exp2 expm1 sin cos tan asin acos atan sinh cosh asinh frac sinc erf erfc deg2rad rad2deg nan_to_num
+    selu celu elu gelu silu mish softplus leaky_relu relu6 hardtanh hardswish hardsigmoid softshrink hardshrink log_sigmoid
+    special_ndtr special_erfcx special_i0e special_i1 absolute special_expit isnan isfinite signbit"""
+_POSITIVE = """abs sign rsqrt reciprocal log2 log10 log1p logit digamma lgamma i0 special_entr special_log_ndtr ceil floor
+    trunc round clone angle"""
+# Functions of two tensors.
+_PAIRS = """atan2 hypot copysign.Tensor fmax fmin minimum logaddexp logaddexp2 floor_divide remainder.Tensor fmod.Tensor
+    rsub.Tensor xlogy.Tensor special_xlog1py nextafter ldexp.Tensor pow.Tensor_Tensor gt.Tensor logical_and
+    clamp_min.Tensor clamp_max.Tensor isclose multiply.Tensor _prelu_kernel igamma complex"""
+
+
+def _sample(shapes: list[tuple[int, ...]], *numbers: Any, positive: bool = True, **kwargs: Any) -> Any:
+    return lambda: ((*[F(*shape, positive=positive) for shape in shapes], *numbers), kwargs)
+
+
+SAMPLES.update({name: _sample([(2, 3)], positive=False) for name in _ANYWHERE.split()})
+SAMPLES.update({name: _sample([(2, 3)]) for name in _POSITIVE.split()})
+SAMPLES.update({name: _sample([(2, 3), (3,)]) for name in _PAIRS.split()})
+SAMPLES.update(
+    {
+        "acosh": lambda: ((F(2, 3, positive=True) + 1,), {}),
+        "atanh": lambda: ((F(2, 3) * 0.5,), {}),
+        "erfinv": lambda: ((F(2, 3) * 0.5,), {}),
+        "special_ndtri": lambda: ((F(2, 3) * 0.25 + 0.5,), {}),
+        "div.Tensor_mode": _sample([(2, 3), (3,)], rounding_mode="trunc"),
+        "pow.Tensor_Scalar": _sample([(2, 3)], 3),
+        "remainder.Scalar": _sample([(2, 3)], 0.3),
+        "rsub.Scalar": _sample([(2, 3)], 2),
+        "addcmul": _sample([(2, 3), (3,), (2, 1)], value=0.5),
+        "addcdiv": _sample([(2, 3), (3,), (2, 1)], value=0.5),
+        "lerp.Scalar": _sample([(2, 3), (3,)], 0.25),
+        "lerp.Tensor": _sample([(2, 3), (3,), (2, 1)]),
+        "clamp": _sample([(2, 3)], -0.5, 0.5, positive=False),
+        "threshold": _sample([(2, 3)], 0.1, 2.0, positive=False),
+        "polygamma": lambda: ((2, F(2, 3, positive=True)), {}),
+        "mvlgamma": lambda: ((F(2, 3, positive=True) + 2, 2), {}),
+        "round.decimals": _sample([(2, 3)], decimals=1),
+        "frexp.Tensor": _sample([(2, 3)]),
+        "glu": _sample([(2, 4)], 1, positive=False),
+        "prelu": lambda: ((F(2, 3), F(3, positive=True)), {}),
+        "bitwise_and.Tensor": lambda: ((I(2, 3), I(3)), {}),
+        "bitwise_not": lambda: ((I(2, 3),), {}),
+        "bitwise_left_shift.Tensor": lambda: ((I(2, 3), I(3)), {}),
+        "gcd": lambda: ((I(2, 3), I(3)), {}),
+    }
+)
 
 # Rows whose shape depends on values.
 NO_META: set[str] = {"masked_select", "nonzero", "one_hot"}
