@@ -96,8 +96,12 @@ def embedding_bag(
         return narrow(result, weight.dtype), bag_of, counts, winners
     if per_sample_weights is not None:
         rows = rows * wide(per_sample_weights.take(kept))[:, None]
-    result = np.zeros((bags, weight.shape[1]), rows.dtype)
-    add_rows(result, kept_bags, rows)
+    length = int(counts[0]) if bags else 0
+    if length and np.all(counts == length):
+        result = total(rows.reshape(bags, length, rows.shape[1]), (1,))
+    else:
+        result = np.zeros((bags, weight.shape[1]), rows.dtype)
+        add_rows(result, kept_bags, rows)
     if mode == MEAN:
         result /= np.maximum(counts, 1).astype(rows.dtype)[:, None]
     return narrow(result, weight.dtype), bag_of, counts, np.zeros(0, INT64)

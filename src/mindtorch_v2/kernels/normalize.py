@@ -15,9 +15,11 @@ from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
 from .precision import is_half
 from .reduce import average, narrow, wide
-from .totals import Array, total
+from .totals import Array, dot_rows, total, weighted_sum
 
 FLOAT32 = np.dtype(np.float32)
+# A mean of so many deviations is near zero: a difference of sums then loses next to no digits.
+NEAR = 2.0
 
 
 # ---------------------------------------------------------------------------------------------------- checks, types
@@ -70,8 +72,14 @@ def _rows(x: Array, lead: int) -> Array:
     return wide(x).reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
 
 
-def _dot_rows(a: Array, b: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", a, b))
+def _near_zero(x: Array, mean: Array, rstd: Array) -> tuple[Array, Array]:
+    """``x`` and its mean as they are if the mean lies near zero, else ``x`` centred and zero.
+
+    Sums of products with a far mean would lose their digits.
+    """
+    if np.all(np.abs(mean * rstd) <= NEAR):
+        return x, mean
+    return x - mean, np.zeros_like(mean)
 
 
 # ---------------------------------------------------------------------------------------------------- layer_norm
@@ -83,7 +91,7 @@ def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array, Array]:
     mean = total(x, (1,), True)
     mean /= n
     result = np.subtract(x, mean)
-    rstd = _dot_rows(result, result)[:, None]
+    rstd = dot_rows(result, result)[:, None]
     rstd /= n
     rstd += x.dtype.type(eps)
     np.sqrt(rstd, out=rstd)
@@ -123,28 +131,38 @@ def layer_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Gradients with respect to input, weight and bias; None where ``output_mask`` or the forward call has none."""
     lead = x.ndim - len(normalized_shape)
-    g, scale = _rows(grad, lead), wide(rstd).reshape(-1, 1)
-    xhat = np.subtract(_rows(x, lead), wide(mean).reshape(-1, 1))
-    xhat *= scale
+    g, inverse = _rows(grad, lead), wide(rstd).reshape(-1)
+    base, offset = _near_zero(_rows(x, lead), wide(mean).reshape(-1, 1), inverse[:, None])
+    products = g * base
     grad_x = grad_weight = grad_bias = None
-    if output_mask[0]:
-        grad_x = narrow(_center_backward(g, xhat, scale, weight), x.dtype).reshape(x.shape)
     if weight is not None and output_mask[1]:
-        grad_weight = narrow(total(g * xhat, (0,)), weight.dtype).reshape(weight.shape)
+        summed = weighted_sum(inverse, products) - weighted_sum(offset[:, 0] * inverse, g)
+        grad_weight = narrow(summed, weight.dtype).reshape(weight.shape)
     if bias is not None and output_mask[2]:
         grad_bias = narrow(total(g, (0,)), bias.dtype).reshape(bias.shape)
+    if output_mask[0]:
+        result = _row_norm_backward(g, products, base, offset, inverse[:, None], weight)
+        grad_x = narrow(result, x.dtype).reshape(x.shape)
     return grad_x, grad_weight, grad_bias
 
 
-def _center_backward(g: Array, xhat: Array, rstd: Array, weight: Array | None) -> Array:
-    """Gradient through centring and scaling of rows: what moves a row's mean or deviation is taken out."""
+def _row_norm_backward(
+    g: Array, products: Array, base: Array, offset: Array, rstd: Array, weight: Array | None
+) -> Array:
+    """Gradient through centring and scaling of rows: what moves a row's mean or deviation is taken out.
+
+    ``products`` is ``g * base`` and gives its memory to the result.
+    """
     n = max(g.shape[1], 1)
-    result = g.copy() if weight is None else g * wide(weight).reshape(-1)
-    along = _dot_rows(result, xhat)[:, None]
-    result -= total(result, (1,), True) / n
-    result -= xhat * (along / n)
+    factors = np.ones(g.shape[1], g.dtype) if weight is None else wide(weight).reshape(-1)
+    level = g.dot(factors)[:, None]
+    along = products.dot(factors)[:, None] - offset * level
+    slope = along * rstd**3 / n
+    result = np.multiply(g, factors, out=products)
     result *= rstd
-    return np.asarray(result)
+    result -= base * slope
+    result += offset * slope - rstd * level / n
+    return result
 
 
 # ---------------------------------------------------------------------------------------------------- rms_norm
@@ -154,11 +172,13 @@ def rms_norm(
     x: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
 ) -> tuple[Array, Array]:
     """The array over its root mean square, and the reciprocal of that; ``eps`` is the type's precision when None."""
+    if x.ndim < len(normalized_shape):
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {x.ndim}")
     lead = _check_normalized_shape(x, normalized_shape, weight, None, "*")
     if not is_float(x.dtype):
         raise not_implemented("rms_norm", x.dtype)
     rows = _rows(x, lead)
-    rstd = (_dot_rows(rows, rows) / rows.dtype.type(max(rows.shape[1], 1)))[:, None]
+    rstd = (dot_rows(rows, rows) / rows.dtype.type(max(rows.shape[1], 1)))[:, None]
     rstd += rows.dtype.type(np.finfo(rows.dtype).eps if eps is None else eps)
     np.divide(1, np.sqrt(rstd, out=rstd), out=rstd)
     result = rows * rstd
@@ -182,7 +202,7 @@ def rms_norm_backward(
     grad_x = grad_weight = None
     if output_mask[0]:
         result = g.copy() if weight is None else g * wide(weight).reshape(-1)
-        result -= xhat * (_dot_rows(result, xhat)[:, None] / max(g.shape[1], 1))
+        result -= xhat * (dot_rows(result, xhat)[:, None] / max(g.shape[1], 1))
         result *= scale
         grad_x = narrow(result, x.dtype).reshape(x.shape)
     if weight is not None and output_mask[1]:
@@ -207,7 +227,13 @@ def _dot_channels(a: Array, b: Array) -> Array:
     """``(a * b).sum((0, 2))``."""
     if a.shape[2] < 16:
         return total(a * b, (0, 2))
-    return total(np.asarray(np.einsum("ncs,ncs->nc", a, b)), (0,))
+    return total(_dot_places(a, b), (0,))
+
+
+def _dot_places(a: Array, b: Array) -> Array:
+    """``(a * b).sum(2)``."""
+    n, channels, places = a.shape
+    return dot_rows(a.reshape(n * channels, places), b.reshape(n * channels, places)).reshape(n, channels)
 
 
 def _check_batch_norm(
@@ -246,12 +272,15 @@ def batch_norm(
     c = _channels(x)
     n = c.shape[0] * c.shape[2]
     mean = average(c, (0, 2))
-    result = np.subtract(c, mean[:, None])
-    var = _dot_channels(result, result) / c.dtype.type(n)
+    offset = mean
+    var = _dot_channels(c, c) / c.dtype.type(n) - mean * mean
+    if not np.all(mean * mean <= NEAR**2 * var):
+        c, offset = np.subtract(c, mean[:, None]), np.zeros_like(mean)
+        var = _dot_channels(c, c) / c.dtype.type(n)
     invstd = 1 / np.sqrt(var + c.dtype.type(eps))
-    result *= _column(invstd if weight is None else invstd * wide(weight))
-    if bias is not None:
-        result += _column(bias)
+    scale = invstd if weight is None else invstd * wide(weight)
+    result = c * _column(scale)
+    result += _column(-offset * scale if bias is None else wide(bias) - offset * scale)
     unbiased = var * (n / (n - 1)) if n > 1 else np.full_like(var, np.nan)
     _move(running_mean, mean, momentum)
     _move(running_var, unbiased, momentum)
@@ -308,18 +337,19 @@ def batch_norm_backward(
         mean, invstd = wide(running_mean), (1 / np.sqrt(wide(running_var) + eps)).astype(g.dtype)
     else:
         mean, invstd = np.zeros(g.shape[1], g.dtype), np.ones(g.shape[1], g.dtype)
-    off = np.subtract(c, _column(mean))
+    base, column = _near_zero(c, _column(mean), _column(invstd))
+    offset = column[:, 0]
     grad_bias = total(g, (0, 2))
-    grad_weight = _dot_channels(g, off) * invstd
+    grad_weight = (_dot_channels(g, base) - offset * grad_bias) * invstd
     grad_x = None
     if output_mask[0]:
         scale = invstd if weight is None else invstd * wide(weight)
         result = g * _column(scale)
         if training and x.size:
             n = g.shape[0] * g.shape[2]
-            off *= _column(scale * invstd * grad_weight / n)
-            result -= off
-            result -= _column(scale * grad_bias / n)
+            slope = scale * invstd * grad_weight / n
+            result -= base * _column(slope)
+            result += _column(offset * slope - scale * grad_bias / n)
         grad_x = narrow(result, x.dtype).reshape(x.shape)
     kind = next(p.dtype for p in (weight, running_mean, save_mean, x) if p is not None)
     return (
@@ -413,13 +443,24 @@ def group_norm(
     _check_group_norm(x, num_groups, weight, bias)
     stat = _check_types("GroupNormKernelImpl", x, weight, bias)
     n, channels = x.shape[:2]
-    rows = wide(x).reshape(n * num_groups, channels // num_groups * math.prod(x.shape[2:]))
-    result, mean, rstd = _normalized_rows(rows, eps)
-    result = result.reshape(n, channels, math.prod(x.shape[2:]))
+    space = math.prod(x.shape[2:])
+    rows = wide(x).reshape(n * num_groups, channels // num_groups * space)
+    size = rows.dtype.type(max(rows.shape[1], 1))
+    mean = total(rows, (1,)) / size
+    offset, var = mean, dot_rows(rows, rows) / size - mean * mean
+    if not np.all(mean * mean <= NEAR**2 * var):
+        rows, offset = rows - mean[:, None], np.zeros_like(mean)
+        var = dot_rows(rows, rows) / size
+    rstd = 1 / np.sqrt(var + size.dtype.type(eps))
+    spread = channels // num_groups
+    scale = np.repeat(rstd, spread).reshape(n, channels)
     if weight is not None:
-        result *= _column(weight)
+        scale = scale * wide(weight)
+    shift = -np.repeat(offset, spread).reshape(n, channels) * scale
     if bias is not None:
-        result += _column(bias)
+        shift = shift + wide(bias)
+    result = rows.reshape(n, channels, space) * scale[..., None]
+    result += shift[..., None]
     shape = (n, num_groups)
     return (
         narrow(result, x.dtype).reshape(x.shape),
@@ -439,18 +480,26 @@ def group_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Gradients with respect to input, weight and bias; None where ``output_mask`` says so."""
     n, channels = x.shape[:2]
-    rows = (n * num_groups, channels // num_groups * math.prod(x.shape[2:]))
-    scale = wide(rstd).reshape(-1, 1)
-    xhat = np.subtract(wide(x).reshape(rows), wide(mean).reshape(-1, 1))
-    xhat *= scale
-    g = _channels(grad)
+    spread = channels // num_groups
+    g, inverse = _channels(grad), wide(rstd).reshape(n, num_groups)
+    # One statistic a group, repeated for each of its channels.
+    scale, center = (np.repeat(s, spread, axis=1)[..., None] for s in (inverse, wide(mean).reshape(n, num_groups)))
+    base, offset = _near_zero(_channels(x), center, scale)
+    level = total(g, (2,))
+    along = _dot_places(g, base) - offset[..., 0] * level
     grad_x = grad_weight = grad_bias = None
     kind = x.dtype if weight is None else weight.dtype
     if output_mask[0]:
-        weighted = g if weight is None else g * _column(weight)
-        grad_x = narrow(_center_backward(weighted.reshape(rows), xhat, scale, None), x.dtype).reshape(x.shape)
+        factors = np.ones(channels, g.dtype) if weight is None else wide(weight)
+        size = max(spread * g.shape[2], 1)
+        levels, alongs = ((part * factors).reshape(n, num_groups, spread).sum(2) for part in (level, along))
+        slope = np.repeat(alongs * inverse**3 / size, spread, axis=1)[..., None]
+        result = g * (scale * factors[:, None])
+        result -= base * slope
+        result += offset * slope - np.repeat(levels * inverse / size, spread, axis=1)[..., None]
+        grad_x = narrow(result, x.dtype).reshape(x.shape)
     if output_mask[1]:
-        grad_weight = narrow(_dot_channels(g, xhat.reshape(g.shape)), kind)
+        grad_weight = narrow(total(along * scale[..., 0], (0,)), kind)
     if output_mask[2]:
-        grad_bias = narrow(total(g, (0, 2)), kind)
+        grad_bias = narrow(total(level, (0,)), kind)
     return grad_x, grad_weight, grad_bias

@@ -20,7 +20,7 @@ def sort(a: Array, dim: int = -1, descending: bool = False, stable: bool = False
     axis = _sort_axis(a, dim)
     if a.ndim == 0:
         return a.copy(), np.zeros((), INT64)
-    rows = np.ascontiguousarray(np.moveaxis(a, axis, -1))
+    rows = np.ascontiguousarray(a.swapaxes(axis, -1))
     order = stable_argsort(rows, descending)
     return _back(gather_last(rows, order), axis), _back(order, axis)
 
@@ -30,7 +30,7 @@ def argsort(a: Array, dim: int = -1, descending: bool = False, stable: bool = Fa
     axis = _sort_axis(a, dim)
     if a.ndim == 0:
         return np.zeros((), INT64)
-    return _back(stable_argsort(np.ascontiguousarray(np.moveaxis(a, axis, -1)), descending), axis)
+    return _back(stable_argsort(np.ascontiguousarray(a.swapaxes(axis, -1)), descending), axis)
 
 
 def msort(a: Array) -> Array:
@@ -47,7 +47,7 @@ def _sort_axis(a: Array, dim: int) -> int:
 
 
 def _back(rows: Array, axis: int) -> Array:
-    return np.ascontiguousarray(np.moveaxis(rows, -1, axis))
+    return np.ascontiguousarray(rows.swapaxes(axis, -1))
 
 
 def topk(a: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
@@ -64,7 +64,7 @@ def topk(a: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
         raise RuntimeError("topk does not support bool dtypes on CPU")
     if a.ndim == 0:
         return a.copy(), np.zeros((), INT64)
-    rows = np.ascontiguousarray(np.moveaxis(a, axis, -1))
+    rows = np.ascontiguousarray(a.swapaxes(axis, -1))
     index = np.ascontiguousarray(top_indices(rows, k, largest))
     return _back(gather_last(rows, index), axis), _back(index, axis)
 
@@ -157,7 +157,7 @@ def unique_consecutive(
     a: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Array, Array, Array]:
     """The first of every run of equal elements (or slices along ``dim``), with inverse and run lengths."""
-    if dim is None:
+    if dim is None or (a.ndim == 1 and dim == 0):
         if a.dtype.kind == "c":
             raise not_implemented("unique", a.dtype)
         flat = a.reshape(-1)

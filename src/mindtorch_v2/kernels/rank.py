@@ -39,13 +39,11 @@ def _require_ordered(kernel: str, a: Array, kinds: str = "bc") -> None:
 
 def median(a: Array) -> Array:
     """Lower median of all elements; NaN when there is one, and of nothing."""
-    _require_ordered("median_cpu", a)
     return _median_of_all(a, ignore_nan=False)
 
 
 def nanmedian(a: Array) -> Array:
     """Lower median of what is not NaN."""
-    _require_ordered("median_cpu", a)
     return _median_of_all(a, ignore_nan=True)
 
 
@@ -56,8 +54,9 @@ def _median_of_all(a: Array, ignore_nan: bool) -> Array:
         x = x[~np.isnan(x)]
     if x.size == 0:
         # What converting NaN gives on common hardware: zero for the short integers.
-        nothing = np.nan if floats else np.iinfo(a.dtype).min if a.dtype.itemsize >= 4 else 0
-        return np.array(nothing, a.dtype)
+        short = 0 if a.dtype.itemsize < 4 else np.iinfo(np.int64 if a.dtype.itemsize == 8 else np.int32).min
+        return np.array(short if a.dtype.kind in "iu" else np.nan, a.dtype)
+    _require_ordered("median_cpu", a)
     if floats and np.isnan(np.maximum.reduce(x)):
         return np.array(np.nan, a.dtype)
     middle = (x.size - 1) // 2
@@ -191,6 +190,8 @@ def _lerp(low: Array, high: Array, weight: Array) -> Array:
 
 def _check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: str) -> Array:
     """The points of ``q`` as a one-dimensional array of ``a``'s type."""
+    if not isinstance(q, np.ndarray) and not 0 <= q <= 1:
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
     if interpolation not in INTERPOLATIONS:
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
@@ -205,8 +206,6 @@ def _check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: 
     if dim is not None:
         wrap_dim(dim, a.ndim)
     if not isinstance(q, np.ndarray):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         return np.array([q], a.dtype)
     if q.dtype != a.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")

@@ -32,9 +32,13 @@ def triu(a: Array, diagonal: int = 0) -> Array:
 def _triangle(name: str, a: Array, diagonal: int) -> Array:
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-    rows, columns = a.shape[-2:]
-    below = np.tri(rows, columns, diagonal if name == "tril" else diagonal - 1, np.bool_)
-    return np.where(below if name == "tril" else ~below, a, np.zeros((), a.dtype))
+    result = a.copy(order="C")
+    for i in range(a.shape[-2]):
+        if name == "tril":
+            result[..., i, max(i + diagonal + 1, 0) :] = 0
+        else:
+            result[..., i, : max(i + diagonal, 0)] = 0
+    return result
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: np.dtype[Any] = INT64) -> Array:
@@ -143,6 +147,8 @@ def roll(a: Array, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) 
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
     if a.ndim == 0:
         raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    if a.size == 0:
+        return a.copy()
     for shift, axis in zip(by, along):
         a = _roll_axis(a, shift, wrap_dim(axis, a.ndim))
     return a
@@ -166,7 +172,7 @@ def repeat_interleave(
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         raise dim_error(wrap_dim(dim, 0) + 1, 0)
     if isinstance(repeats, np.ndarray):
-        counts = _check_repeats(a, repeats, wrap_dim(dim, a.ndim))
+        counts = _check_repeats(a, repeats, dim)
     elif repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     else:
@@ -178,13 +184,14 @@ def repeat_interleave(
     return result
 
 
-def _check_repeats(a: Array, repeats: Array, axis: int) -> Array:
+def _check_repeats(a: Array, repeats: Array, dim: int) -> Array:
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
-    if repeats.ndim and repeats.size not in (1, a.shape[axis]):
+    size = a.shape[wrap_dim(dim, a.ndim)]
+    if repeats.ndim and repeats.size not in (1, size):
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.size} and "
-            f"input.size({axis}) = {a.shape[axis]}"
+            f"input.size({dim}) = {size}"
         )
     if repeats.dtype not in (INT64, np.int32):
         raise not_implemented("repeat_interleave_cpu", repeats.dtype)

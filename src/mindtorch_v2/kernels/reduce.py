@@ -16,7 +16,7 @@ import numpy as np
 from .._errors import wrap_dim, wrap_dims
 from .checks import is_float, not_implemented, type_name
 from .precision import is_half
-from .totals import Array, reduced, reduced_shape, sum_of_squares, total
+from .totals import SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
 DType: TypeAlias = np.dtype[Any]
 Dim: TypeAlias = int | Sequence[int] | None
@@ -188,9 +188,26 @@ def _extreme_dim(name: str, a: Array, dim: int, keepdim: bool) -> tuple[Array, A
         raise RuntimeError(f"{name}(): does not support complex input")
     if a.ndim == 0:
         return a.copy(), np.zeros((), INT64)
+    values = _extreme(np.maximum if name == "max" else np.minimum, a, (axis,), True)
+    where = _first_place(name, a, axis, values)
+    return (values, where) if keepdim else (values.squeeze(axis), where.squeeze(axis))
+
+
+def _first_place(name: str, a: Array, axis: int, values: Array | None = None) -> Array:
+    """Where the extreme along ``axis`` first stands (dimension kept); ``values`` are the extremes if known."""
     x = wide(a)
-    where = np.asarray((x.argmax if name == "max" else x.argmin)(axis=axis, keepdims=keepdim))
-    return narrow(_extreme(np.maximum if name == "max" else np.minimum, x, (axis,), keepdim), a.dtype), where
+    if axis == a.ndim - 1 or a.size <= SMALL or a.shape[axis] == 0:
+        pick: Any = x.argmax if name == "max" else x.argmin
+        return np.asarray(pick(axis=axis, keepdims=True))
+    # NumPy would transpose: take the extreme of the places that hold the value instead, counted from the far end.
+    if values is None:
+        values = _extreme(np.maximum if name == "max" else np.minimum, a, (axis,), True)
+    there = a == values
+    if x.dtype.kind == "f":
+        there |= np.isnan(x)
+    n = a.shape[axis]
+    countdown = np.arange(n - 1, -1, -1, dtype=np.int32).reshape(-1, *(1,) * (a.ndim - axis - 1))
+    return np.asarray(n - 1 - reduced(np.maximum, np.multiply(there, countdown), (axis,), True, INT64))
 
 
 def argmax(a: Array, dim: int | None = None, keepdim: bool = False) -> Array:
@@ -211,9 +228,12 @@ def _arg_extreme(name: str, a: Array, dim: int | None, keepdim: bool) -> Array:
         require_slice(name, a, axis)
     elif a.size == 0:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    if axis is not None and a.ndim:
+        where = _first_place(name[3:], a, axis)
+        return where if keepdim else where.squeeze(axis)
     x = wide(a)
     pick: Any = x.argmax if name == "argmax" else x.argmin
-    return np.asarray(pick(axis=axis if a.ndim else None, keepdims=keepdim))
+    return np.asarray(pick(keepdims=keepdim))
 
 
 def aminmax(a: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
@@ -289,10 +309,10 @@ def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) ->
         squares = total(np.square(off.real) + np.square(off.imag), axes, keepdim)
     else:
         squares = sum_of_squares(off, axes, keepdim)
-    if n == 0:
-        squares.fill(math.nan)
+    if n == 0 or n <= correction:
+        squares = np.where(squares > 0, squares.dtype.type(math.inf), squares.dtype.type(math.nan))
     else:
-        np.divide(squares, n - correction if n > correction else 0, out=squares)
+        squares /= n - correction
     return squares, center.reshape(squares.shape)
 
 

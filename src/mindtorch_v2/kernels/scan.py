@@ -14,6 +14,8 @@ from .reduce import narrow, wide
 from .totals import Array
 
 INT64 = np.dtype(np.int64)
+# Rows of this many elements are worth a call of their own.
+LONG_ROW = 256
 DOUBLE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
 
@@ -24,7 +26,19 @@ def _running(ufunc: np.ufunc, a: Array, dim: int, dtype: np.dtype[Any] | None) -
     x = wide(a.astype(out, copy=False))
     if a.ndim == 0:
         return narrow(x.copy(), out)
-    return narrow(ufunc.accumulate(x, axis=axis, dtype=DOUBLE.get(x.dtype, x.dtype)), out)
+    return narrow(accumulated(ufunc, x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False), axis), out)
+
+
+def accumulated(ufunc: np.ufunc, x: Array, axis: int) -> Array:
+    """``ufunc.accumulate``, which is slow across rows: long rows are combined one after another instead."""
+    if axis == x.ndim - 1 or x.size < LONG_ROW * max(x.shape[axis], 1):
+        return ufunc.accumulate(x, axis=axis)
+    result = np.empty_like(x)
+    source, target = x.swapaxes(0, axis), result.swapaxes(0, axis)
+    target[0] = source[0]
+    for before, row, out in zip(target, source[1:], target[1:]):
+        ufunc(before, row, out=out)
+    return result
 
 
 def cumsum(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
@@ -48,7 +62,7 @@ def logcumsumexp(a: Array, dim: int) -> Array:
     x = x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False)
     if x.dtype.kind == "c":
         return narrow(_complex_logcumsumexp(x, axis), a.dtype)
-    return narrow(np.logaddexp.accumulate(x, axis=axis), a.dtype)
+    return narrow(accumulated(np.logaddexp, x, axis), a.dtype)
 
 
 def _complex_logcumsumexp(x: Array, axis: int) -> Array:
@@ -85,15 +99,15 @@ def _running_extreme(name: str, ufunc: np.ufunc, a: Array, dim: int) -> tuple[Ar
         raise not_implemented(f"{name}_cpu", a.dtype)
     if a.ndim == 0 or a.size == 0:
         return a.copy(), np.zeros(a.shape, INT64)
-    x = np.moveaxis(comparable(a), axis, -1)
-    values = ufunc.accumulate(x, axis=-1)
+    x = comparable(a)
+    values = accumulated(ufunc, x, axis)
     here = x == values
     if x.dtype.kind == "f":
         here |= np.isnan(x)
-    index = np.multiply(here, np.arange(x.shape[-1]))
-    np.maximum.accumulate(index, axis=-1, out=index)
+    place = np.arange(a.shape[axis]).reshape(-1, *(1,) * (a.ndim - axis - 1))
+    index = accumulated(np.maximum, np.multiply(here, place), axis)
     values = values.view(np.bool_) if a.dtype.kind == "b" else values.astype(a.dtype, copy=False)
-    return np.ascontiguousarray(np.moveaxis(values, -1, axis)), np.ascontiguousarray(np.moveaxis(index, -1, axis))
+    return np.ascontiguousarray(values), np.ascontiguousarray(index)
 
 
 # ---------------------------------------------------------------------------------------------------- gradients

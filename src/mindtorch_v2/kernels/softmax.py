@@ -9,7 +9,7 @@ import numpy as np
 from .._errors import wrap_dim
 from .checks import is_float, not_implemented
 from .reduce import narrow, wide
-from .totals import Array, reduced, total
+from .totals import SMALL, Array, dot_rows, reduced, total
 
 # Exponentials of values up to this bound can be added up in float32 without first subtracting the row's peak ...
 SAFE_PEAK = 60.0
@@ -21,8 +21,11 @@ def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     """``exp(a) / sum(exp(a))`` along ``dim``."""
     axis, x, out = _prepared("softmax", a, dim, dtype)
     exp, sums, _ = _exponentials(x, axis)
-    np.divide(1, sums, out=sums)
-    exp *= sums
+    if exp.size > SMALL:
+        np.reciprocal(sums, out=sums)
+        exp *= sums
+    else:
+        exp /= sums
     return narrow(exp, out).reshape(a.shape)
 
 
@@ -53,7 +56,7 @@ def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
     """``exp(x - peak)``, its sums along ``axis`` and the peaks; None for peaks of zero."""
     if x.size == 0:
         return np.exp(x), np.ones_like(x[(slice(None),) * axis + (slice(0, 1),)]), None
-    if np.maximum.reduce(x, axis=None) <= SAFE_PEAK:
+    if x.size > SMALL and np.maximum.reduce(x, axis=None) <= SAFE_PEAK:
         exp = np.exp(x)
         sums = total(exp, (axis,), True)
         if np.minimum.reduce(sums, axis=None) >= SAFE_SUM:
@@ -88,6 +91,7 @@ def log_softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
 
 def _sum_products(a: Array, b: Array, axis: int) -> Array:
     """``(a * b).sum(axis, keepdims=True)``, without a temporary where ``axis`` is the last one."""
-    if axis == a.ndim - 1:
-        return np.asarray(np.einsum("...i,...i->...", a, b))[..., None]
+    if axis == a.ndim - 1 and a.size:
+        n = a.shape[-1]
+        return dot_rows(a.reshape(-1, n), b.reshape(-1, n)).reshape(*a.shape[:-1], 1)
     return total(a * b, (axis,), True)

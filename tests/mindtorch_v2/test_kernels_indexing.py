@@ -1,0 +1,248 @@
+"""Indexing, embedding and rearranging kernels: small cases worked by hand, sums against one addition at a time."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mindtorch_v2.kernels import embedding, indexing, rearrange
+from mindtorch_v2.kernels.accumulate import add_rows
+
+F32 = np.float32
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape)
+
+
+# ---------------------------------------------------------------------------------------------------- adding up
+
+
+@pytest.mark.parametrize("width", [1, 5, 40])
+@pytest.mark.parametrize(("places", "count"), [(7, 300), (1000, 300), (2, 500), (3, 0)])
+def test_add_rows_counts_repeated_places(width, places, count):
+    index = np.random.default_rng(1).integers(0, places, count)
+    rows, target = random(count, width), random(places, width)
+    wanted = target.copy()
+    for place, row in zip(index, rows):
+        wanted[place] += row
+    add_rows(target, index, rows)
+    np.testing.assert_allclose(target, wanted, atol=1e-12)
+
+
+def test_add_rows_of_bools_is_or():
+    target = np.zeros((2, 40), np.bool_)
+    add_rows(target, np.zeros(200, np.int64), np.ones((200, 40), np.bool_))
+    assert target[0].all()
+    assert not target[1].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_floats_are_added_in_float32(dtype):
+    got = indexing.index_add(np.zeros((1, 2), dtype), 0, np.zeros(4096, np.int64), np.ones((4096, 2), dtype))
+    np.testing.assert_array_equal(got.astype(F32), [[4096, 4096]])
+
+
+# ---------------------------------------------------------------------------------------------------- gather, scatter
+
+
+def test_gather():
+    a = np.array([[1, 2], [3, 4]])
+    np.testing.assert_array_equal(indexing.gather(a, 1, np.array([[0, 0], [1, 0]])), [[1, 1], [4, 3]])
+    np.testing.assert_array_equal(indexing.gather(a, 0, np.array([[1]])), [[3]])
+    with pytest.raises(RuntimeError, match="index 2 is out of bounds for dimension 0 with size 2"):
+        indexing.gather(a, 0, np.array([[0, 2]]))
+    with pytest.raises(RuntimeError, match="index -1 is out of bounds"):
+        indexing.gather(a, 0, np.array([[-1]]))
+
+
+def test_scatter_writes_adds_and_multiplies():
+    a, index = np.ones((2, 3), F32), np.array([[0, 1, 0], [0, 0, 1]])
+    src = np.array([[1, 2, 3], [4, 5, 6]], F32)
+    np.testing.assert_array_equal(indexing.scatter(a, 0, index, src), [[4, 5, 3], [1, 2, 6]])
+    np.testing.assert_array_equal(indexing.scatter(a, 0, index, 7.0), [[7, 7, 7], [1, 7, 7]])
+    np.testing.assert_array_equal(indexing.scatter_add(a, 0, index, src), [[6, 6, 4], [1, 3, 7]])
+    np.testing.assert_array_equal(indexing.scatter(a, 0, index, 2, reduce="multiply"), [[4, 2, 2], [1, 2, 2]])
+    assert a.max() == 1  # the input is left alone
+
+
+@pytest.mark.parametrize(
+    ("reduce", "with_self", "without"),
+    [("sum", 16, 15), ("prod", 96, 96), ("mean", 4, 5), ("amax", 8, 8), ("amin", 1, 3)],
+)
+def test_scatter_reduce(reduce, with_self, without):
+    a, src, index = np.array([1.0, 2]), np.array([3.0, 4, 8]), np.zeros(3, np.int64)
+    np.testing.assert_array_equal(indexing.scatter_reduce(a, 0, index, src, reduce), [with_self, 2])
+    got = indexing.scatter_reduce(a, 0, index, src, reduce, include_self=False)
+    np.testing.assert_array_equal(got, [without, 2])
+
+
+def test_integer_means_round_down():
+    got = indexing.scatter_reduce(np.array([1]), 0, np.zeros(3, np.int64), np.array([3, 4, -19]), "mean")
+    np.testing.assert_array_equal(got, [-3])
+
+
+def test_scatter_refusals():
+    a = np.zeros((2, 3), F32)
+    with pytest.raises(RuntimeError, match=r"Expected self.dtype to be equal to src.dtype"):
+        indexing.scatter(a, 0, np.array([[0]]), np.zeros((1, 1)))
+    with pytest.raises(RuntimeError, match=r"Expected index \[1, 4\] to be no larger than self \[2, 3\]"):
+        indexing.scatter_add(a, 0, np.zeros((1, 4), np.int64), np.zeros((1, 4), F32))
+
+
+# ---------------------------------------------------------------------------------------------------- index_*
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_index_slices_along_every_dim(dim):
+    a = random(3, 4, 5)
+    index = np.array([2, 0, 2])
+    shape = tuple(3 if d == dim else n for d, n in enumerate(a.shape))
+    source = random(*shape)
+    np.testing.assert_array_equal(indexing.index_select(a, dim, index), np.take(a, index, dim))
+    wanted = np.moveaxis(a.copy(), dim, 0)
+    for i, piece in zip(index, np.moveaxis(source, dim, 0)):
+        wanted[i] += 2 * piece
+    np.testing.assert_allclose(indexing.index_add(a, dim, index, source, alpha=2), np.moveaxis(wanted, 0, dim))
+    filled = np.moveaxis(indexing.index_fill(a, dim, np.array([0, -1]), 9), dim, 0)
+    assert (filled[[0, -1]] == 9).all()
+    copied = np.moveaxis(indexing.index_copy(a, dim, np.array([2, 0, 1]), source), dim, 0)
+    np.testing.assert_array_equal(copied[[2, 0, 1]], np.moveaxis(source, dim, 0))
+
+
+def test_index_refusals():
+    a = np.zeros((2, 3), F32)
+    with pytest.raises(IndexError, match="index out of range in self"):
+        indexing.index_select(a, 0, np.array([2]))
+    with pytest.raises(RuntimeError, match=r"self \(Float\) and source \(Double\) must have the same scalar type"):
+        indexing.index_add(a, 0, np.array([0]), np.zeros((1, 3)))
+    with pytest.raises(IndexError, match="Number of indices"):
+        indexing.index_copy(a, 0, np.array([0]), np.zeros((2, 3), F32))
+
+
+def test_index_tuples_read_and_add():
+    a = np.arange(24.0).reshape(2, 3, 4)
+    rows, columns = np.array([0, 1, 1]), np.array([3, 0, 0])
+    np.testing.assert_array_equal(indexing.index(a, (rows, None, columns)), a[rows, :, columns])
+    np.testing.assert_array_equal(indexing.index(a, (a[:, :, 0] > 4,)), a[a[:, :, 0] > 4])
+    grad = random(3, 3)
+    wanted = np.zeros_like(a)
+    np.add.at(wanted, (rows, slice(None), columns), grad)
+    np.testing.assert_allclose(indexing.index_backward(grad, a.shape, (rows, None, columns)), wanted)
+    with pytest.raises(IndexError, match="index 2 is out of bounds for dimension 0 with size 2"):
+        indexing.index(a, (np.array([0, 2]),))
+
+
+def test_take_and_put_count_in_flat_order():
+    a = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(indexing.take(a, np.array([[0, -1]])), [[0, 5]])
+    np.testing.assert_array_equal(indexing.put(a, np.array([1, 1]), np.array([10.0, 5]), True), [[0, 16, 2], [3, 4, 5]])
+    with pytest.raises(IndexError, match="tried to access index 6 on a tensor of 6 elements"):
+        indexing.take(a, np.array([6]))
+
+
+def test_masks():
+    a, mask = np.arange(6.0).reshape(2, 3), np.array([True, False, True])
+    np.testing.assert_array_equal(indexing.masked_select(a, mask), [0, 2, 3, 5])
+    np.testing.assert_array_equal(indexing.masked_scatter(a, mask, np.arange(10.0, 20)), [[10, 1, 11], [12, 4, 13]])
+    with pytest.raises(RuntimeError, match="Number of elements of source < number of ones in mask"):
+        indexing.masked_scatter(a, mask, np.arange(3.0))
+
+
+# ---------------------------------------------------------------------------------------------------- embedding
+
+
+def test_embedding_and_its_gradient():
+    weight, index = random(5, 3), np.array([[0, 4], [4, 2]])
+    np.testing.assert_array_equal(embedding.embedding(weight, index), weight[index])
+    grad = np.ones((2, 2, 3))
+    np.testing.assert_array_equal(embedding.embedding_dense_backward(grad, index, 5)[:, 0], [1, 0, 1, 0, 2])
+    np.testing.assert_array_equal(embedding.embedding_dense_backward(grad, index, 5, 2)[:, 0], [1, 0, 0, 0, 2])
+    scaled = embedding.embedding_dense_backward(grad, index, 5, scale_grad_by_freq=True)
+    np.testing.assert_array_equal(scaled[:, 0], [1, 0, 1, 0, 1])
+    with pytest.raises(IndexError, match="index out of range in self"):
+        embedding.embedding(weight, np.array([5]))
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"), [(0, [[0, 0], [6, 9], [0, 1]]), (1, [[0, 0], [2, 3], [0, 1]]), (2, [[0, 0], [4, 5], [0, 1]])]
+)
+def test_embedding_bag(mode, wanted):
+    weight = np.arange(6.0).reshape(3, 2)
+    result, bag_of, counts, winners = embedding.embedding_bag(weight, np.array([0, 1, 2, 0]), np.array([0, 0, 3]), mode)
+    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(bag_of, [1, 1, 1, 2])
+    np.testing.assert_array_equal(counts, [0, 3, 1])
+    if mode == 2:
+        np.testing.assert_array_equal(winners, [[0, 0], [2, 2], [0, 0]])
+
+
+def test_embedding_bag_gradients():
+    weight, index, offsets = random(4, 3), np.array([0, 1, 2, 1]), np.array([0, 3])
+    weights = np.array([1.0, 2, 3, 4])
+    _, bag_of, counts, winners = embedding.embedding_bag(weight, index, offsets, 0, weights)
+    grad = random(2, 3)
+    got = embedding.embedding_bag_dense_backward(grad, index, bag_of, counts, winners, 4, False, 0, weights)
+    np.testing.assert_allclose(got, [grad[0], 2 * grad[0] + 4 * grad[1], 3 * grad[0], np.zeros(3)])
+    got = embedding.embedding_bag_per_sample_weights_backward(grad, weight, index, bag_of)
+    np.testing.assert_allclose(got, [grad[b] @ weight[i] for b, i in zip(bag_of, index)])
+
+
+def test_renorm_shrinks_only_what_is_too_long():
+    a = np.array([[3.0, 4], [0.3, 0.4]])
+    np.testing.assert_allclose(embedding.renorm(a, 2, 0, 1), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
+    weight = a.copy()
+    embedding.embedding_renorm_(weight, np.array([0, 0, 1]), 1.0)
+    np.testing.assert_allclose(weight, [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------- rearranging
+
+
+@pytest.mark.parametrize("k", [-5, -1, 0, 2, 9])
+def test_triangles(k):
+    a = random(2, 4, 5)
+    np.testing.assert_array_equal(rearrange.tril(a, k), np.tril(a, k))
+    np.testing.assert_array_equal(rearrange.triu(a, k), np.triu(a, k))
+    np.testing.assert_array_equal(rearrange.tril_indices(4, 5, k), np.tril_indices(4, k, 5))
+    np.testing.assert_array_equal(rearrange.triu_indices(4, 5, k), np.triu_indices(4, k, 5))
+
+
+@pytest.mark.parametrize("offset", [-2, 0, 1, 7])
+def test_diagonals(offset):
+    a = random(2, 4, 5)
+    np.testing.assert_array_equal(rearrange.diagonal(a, offset, 1, 2), np.diagonal(a, offset, 1, 2))
+    grad = random(*np.diagonal(a, offset, 1, 2).shape)
+    back = rearrange.diagonal_backward(grad, a.shape, offset, 1, 2)
+    np.testing.assert_array_equal(np.diagonal(back, offset, 1, 2), grad)
+    assert np.count_nonzero(back) == grad.size
+    np.testing.assert_array_equal(rearrange.diag(a[0, 0], offset), np.diag(a[0, 0], offset))
+
+
+def test_diagonal_is_a_view():
+    a = np.zeros((3, 3))
+    rearrange.diagonal(a, 1)[...] = 5
+    np.testing.assert_array_equal(a, np.diag([5.0, 5], 1))
+    with pytest.raises(RuntimeError, match="diagonal dimensions cannot be identical 0, 0"):
+        rearrange.diagonal(a, 0, 0, 0)
+
+
+def test_flip_roll_and_repeat():
+    a = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(rearrange.flip(a, (0, 1)), [[5, 4, 3], [2, 1, 0]])
+    np.testing.assert_array_equal(rearrange.roll(a, 1, 1), [[2, 0, 1], [5, 3, 4]])
+    np.testing.assert_array_equal(rearrange.roll(a, 1), [[5, 0, 1], [2, 3, 4]])
+    np.testing.assert_array_equal(rearrange.repeat_interleave(a, np.array([1, 2]), 0), a[[0, 1, 1]])
+    np.testing.assert_array_equal(rearrange.repeat_interleave(a, 2), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
+    np.testing.assert_array_equal(rearrange.repeat_counts(np.array([1, 0, 2])), [0, 2, 2])
+    np.testing.assert_array_equal(rearrange.repeat_backward(np.ones((4, 6)), (2, 2), (2, 3)), np.full((2, 3), 4))
+
+
+def test_nonzero_and_one_hot():
+    np.testing.assert_array_equal(rearrange.nonzero(np.array([[0, 1], [2, 0]])), [[0, 1], [1, 0]])
+    assert rearrange.nonzero(np.array(1.0)).shape == (1, 0)
+    np.testing.assert_array_equal(rearrange.nonzero_tuple(np.array(1.0))[0], [0])
+    np.testing.assert_array_equal(rearrange.one_hot(np.array([0, 2])), [[1, 0, 0], [0, 0, 1]])
+    with pytest.raises(RuntimeError, match="Class values must be smaller than num_classes"):
+        rearrange.one_hot(np.array([3]), 3)

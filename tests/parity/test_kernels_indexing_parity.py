@@ -1,0 +1,322 @@
+"""Indexing, embedding and rearranging kernels beside torch: values, gradients and refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from kernel_parity import FLOATS, SHAPES, array, arrays, assert_same, check, first, gradients, sample
+from mindtorch_v2.kernels import embedding, indexing, rearrange
+
+aten = torch.ops.aten
+TYPES = [torch.bool, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex128]
+# torch adds 16-bit floats up in 16 bits, these kernels in float32.
+SUMS = {torch.float16: 5e-2, torch.bfloat16: 4e-1}
+# input, index, dim; the later ones do not fit together
+SCATTERS = [
+    ((5, 4), (3, 4), 0),
+    ((5, 4), (7, 2), 0),
+    ((5, 4), (5, 9), -1),
+    ((), (), 0),
+    ((6,), (4,), 0),
+    ((2, 3, 4), (2, 5, 3), 1),
+    ((5, 4), (0, 4), 0),
+    ((0, 4), (0, 2), 0),
+    ((3, 0), (2, 0), 0),
+    ((50, 40), (60, 40), 0),
+    ((5, 4), (3, 4), 2),
+    ((5, 4), (3, 5), 0),
+    ((5, 4), (3,), 0),
+]
+# input, dim, how many indices
+SLICES = [((5, 4), 0, 3), ((5, 4), 1, 7), ((2, 3, 40), 2, 100), ((2, 300, 4), 1, 1000), ((5,), 0, 3), ((), 0, 1),
+          ((0, 3), 0, 0), ((20, 64), 0, 300), ((4, 64), -2, 300)]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def along(shape: tuple[int, ...], dim: int) -> int:
+    return max(shape[dim], 1) if -len(shape) <= dim < len(shape) else 1
+
+
+# ---------------------------------------------------------------------------------------------------- gather, scatter
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("case", SCATTERS)
+def test_gather_and_scatter(case, dtype):
+    shape, index_shape, dim = case
+    t, source = sample(shape, dtype), sample(tuple(n + 1 for n in index_shape), dtype)
+    whole = torch.randint(0, along(shape, dim), index_shape)
+    for index in (whole, whole.int(), whole.float(), whole + 1):
+        check(indexing.gather, torch.gather, t, dim, index)
+        check(indexing.scatter, torch.scatter, t, dim, index, 1.5)
+        check(indexing.scatter, torch.scatter, t, dim, index, 2, reduce="multiply", tolerance=SUMS.get(dtype))
+        check(indexing.scatter_add, torch.scatter_add, t, dim, index, source, tolerance=SUMS.get(dtype))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scatter_reduce(reduce, include_self):
+    def scatter_reduce(t, dim, index, source):
+        return torch.scatter_reduce(t, dim, index, source, reduce, include_self=include_self)
+
+    types = [torch.bool] * (reduce != "mean") + [torch.int64, torch.float64]
+    for (shape, index_shape, dim), dtype in itertools.product(SCATTERS[:-3], types):
+        t, source = sample(shape, dtype), sample(index_shape, dtype)
+        index = torch.randint(0, along(shape, dim), index_shape)
+        check(indexing.scatter_reduce, torch.scatter_reduce, t, dim, index, source, reduce, include_self=include_self)
+        if dtype is not torch.float64 or not t.numel() or not source.numel():
+            continue
+        if t.ndim:
+            t.view(-1)[1], source.view(-1)[[0, 2]] = 0, 0
+        result, grad, (wanted, _, _, wanted_source) = gradients(scatter_reduce, t, dim, index, source)
+        got = indexing.scatter_reduce_backward(
+            array(grad), array(t), dim, array(index), array(source), reduce, array(result), include_self=include_self
+        )
+        assert_same(got, (wanted, wanted_source))
+
+
+def test_scatter_names_of_reductions():
+    t, index, source = torch.zeros(2, 3), torch.tensor([[0, 1]]), torch.ones(1, 2)
+    check(indexing.scatter, torch.scatter, t, 0, index, 1.0, reduce="max")
+    for name in ("max", "min", "median"):
+        check(indexing.scatter_reduce, torch.scatter_reduce, t, 0, index, source, name)
+
+
+# ---------------------------------------------------------------------------------------------------- index_*
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("case", SLICES)
+def test_index_slices(case, dtype):
+    shape, dim, count = case
+    t, whole = sample(shape, dtype), torch.randint(0, along(shape, dim), (count,))
+    source = sample(tuple(count if d == dim % len(shape) else n for d, n in enumerate(shape)), dtype)
+    alpha = 1 if dtype is torch.bool else 2
+    for index in (whole, whole.int(), whole.float(), whole[None]):
+        check(indexing.index_select, torch.index_select, t, dim, index)
+        check(indexing.index_fill, torch.index_fill, t, dim, index, 1.5)
+        if count < 100 or dtype not in SUMS:
+            limit = SUMS.get(dtype)
+            check(indexing.index_add, torch.index_add, t, dim, index, source, alpha=alpha, tolerance=limit)
+    once = whole.unique()
+    part = source.narrow(dim, 0, once.numel()) if t.ndim else source
+    check(indexing.index_copy, torch.index_copy, t, dim, once, part)
+    check(indexing.index_copy, torch.index_copy, t, dim, once.int(), source)
+
+
+@pytest.mark.parametrize(
+    ("index", "source"),
+    [
+        (torch.tensor([0, 2]), torch.zeros(2, 3)),
+        (torch.tensor([0]), torch.zeros(2, 3)),
+        (torch.tensor([0, 1]), torch.zeros(2, 2)),
+        (torch.tensor([[0, 1]]), torch.zeros(2, 3)),
+        (torch.tensor([0, 1]), torch.zeros(2)),
+        (torch.tensor([0, 1]), torch.zeros(2, 3).double()),
+    ],
+)
+def test_index_copy_refusals(index, source):
+    check(indexing.index_copy, torch.index_copy, torch.zeros(2, 3), 0, index, source)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_index_tuples(dtype):
+    t = sample((5, 4, 6), dtype)
+    i0, i1, i2 = torch.randint(-5, 5, (7,)), torch.randint(0, 4, (3, 7)), torch.randint(0, 6, (7,))
+    plane, line = torch.rand(5, 4) > 0.5, torch.rand(6) > 0.5
+    good = [[i0], [i0, i1], [None, i1], [i0, None, i2], [None, None, i2], [None, i1, i2], [i0, i1, i2], [plane],
+            [None, None, line], [i0[0]], [i0[:0]]]  # fmt: skip
+    for indices in [*good, [i0, i1[:, :2]], [i0.float()], [line], [i0] * 4]:
+        check(indexing.index, aten.index, t, indices)
+    for indices in good:
+        one = sample((), dtype)
+        many = sample(aten.index(t, indices).shape, dtype)
+        check(indexing.index_put, aten.index_put, t, indices, one)
+        check(indexing.index_put, aten.index_put, t, indices, one, True, tolerance=SUMS.get(dtype))
+        check(indexing.index_put, aten.index_put, t, indices, many, True, tolerance=SUMS.get(dtype))
+
+
+def test_index_gradient():
+    t, index = sample((5, 40), torch.float64), torch.randint(-5, 5, (300,))
+    _, grad, (wanted, _) = gradients(aten.index, t, [index])
+    assert_same(indexing.index_backward(array(grad), (5, 40), [array(index)]), wanted)
+
+
+# ---------------------------------------------------------------------------------------------------- take, put, masks
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_take_put_and_masks(dtype):
+    t, values, ones = sample((5, 4, 6), dtype), sample((150,), dtype), torch.ones(200, dtype=dtype)
+    whole = torch.randint(-120, 120, (3, 50))
+    for index in (whole, whole * 9, whole.int()):
+        check(indexing.take, torch.take, t, index)
+        check(indexing.put, torch.put, t, index, values, True, tolerance=SUMS.get(dtype))
+    for mask in (torch.rand(6) > 0.5, torch.rand(5, 4, 6) > 0.5, torch.rand(3) > 0.5, torch.ones(6).int()):
+        check(indexing.masked_select, torch.masked_select, t, mask)
+        check(indexing.masked_scatter, torch.masked_scatter, t, mask, ones)
+    check(indexing.masked_scatter, torch.masked_scatter, t, torch.ones(6).bool(), ones[:3])
+
+
+def test_gradients_of_reads():
+    t, mask = sample((4, 5), torch.float64), torch.rand(4, 5) > 0.5
+    index, flat, source = torch.randint(0, 4, (6, 5)), torch.randint(0, 20, (9,)), sample((30,), torch.float64)
+    _, grad, (wanted, *_) = gradients(torch.gather, t, 0, index)
+    assert_same(indexing.gather_backward(array(grad), (4, 5), 0, array(index)), wanted)
+    _, grad, (wanted, _) = gradients(torch.take, t, flat)
+    assert_same(indexing.take_backward(array(grad), (4, 5), array(flat)), wanted)
+    _, grad, (wanted, _) = gradients(torch.masked_select, t, mask)
+    assert_same(indexing.masked_select_backward(array(grad), (4, 5), array(mask)), wanted)
+    _, grad, (*_, wanted) = gradients(torch.masked_scatter, t, mask, source)
+    assert_same(indexing.masked_scatter_backward(array(grad), array(mask), (30,)), wanted)
+
+
+# ---------------------------------------------------------------------------------------------------- embedding
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_embedding(dtype):
+    weight = sample((40, 33), dtype)
+    good = [torch.randint(0, 40, (5, 7)), torch.randint(0, 40, (300,)), torch.tensor(3), torch.zeros(0).long()]
+    for index in [*good, torch.tensor([40]), torch.tensor([-1]), torch.tensor([1.0]), torch.tensor([2]).int()]:
+        check(embedding.embedding, torch.embedding, weight, index)
+    check(embedding.embedding, torch.embedding, weight[0], good[0])
+    for index, padding, scale in itertools.product(good, [-1, 3], [False, True]):
+        _, grad, (wanted, *_) = gradients(torch.embedding, weight, index, padding, scale)
+        got = embedding.embedding_dense_backward(array(grad), array(index), 40, padding, scale)
+        assert_same(got, wanted, SUMS.get(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("p", [2.0, 1.0, math.inf, 3.0])
+def test_renorm(dtype, p):
+    t = sample((6, 7), dtype)
+    for dim in (0, 1, -1):
+        check(embedding.renorm, torch.renorm, t, p, dim, 9.0)
+    index = torch.tensor([1, 5, 1])
+    expected = torch.embedding_renorm_(t.clone(), index, 2.0, p)
+    assert_same(embedding.embedding_renorm_(array(t).copy(), array(index), 2.0, p), expected)
+    if dtype is torch.float64:
+        _, grad, (wanted, *_) = gradients(torch.renorm, t, p, 0, 9.0)
+        assert_same(embedding.renorm_backward(array(grad), array(t), p, 0, 9.0), wanted)
+
+
+@pytest.mark.parametrize(("p", "dim", "maxnorm"), [(-1, 0, 1.0), (0, 0, 1.0), (2, 0, -1.0), (2, 2, 1.0)])
+def test_renorm_refusals(p, dim, maxnorm):
+    check(embedding.renorm, torch.renorm, torch.ones(2, 3), p, dim, maxnorm)
+    check(embedding.renorm, torch.renorm, torch.ones(3), p, dim, maxnorm)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("starts", [[0, 3, 3, 10, 28], [0, 10, 20], [0]])
+def test_embedding_bag(mode, starts):
+    def embedding_bag(weight, index, offsets, weights, last, padding):
+        return torch.embedding_bag(weight, index, offsets, False, mode, False, weights, last, padding)
+
+    cases = itertools.product([torch.float32, torch.float64], [False, True], [None, 2], [False, True])
+    for dtype, last, padding, weighted in cases:
+        if weighted and mode:
+            continue
+        weight, index = sample((6, 33), dtype), torch.randint(0, 6, (30,))
+        offsets = torch.tensor(starts + [30] * last)
+        weights = sample((30,), dtype) if weighted else None
+        result, grad, wanted = gradients(embedding_bag, weight, index, offsets, weights, last, padding)
+        own, skipped = arrays(weights), -1 if padding is None else padding
+        got = embedding.embedding_bag(array(weight), array(index), array(offsets), mode, own, last, skipped)
+        assert_same(got[0], result[0])
+        back = embedding.embedding_bag_dense_backward(array(grad), array(index), *got[1:], 6, False, mode, own, skipped)
+        assert_same(back, wanted[0])
+        if weighted:
+            back = embedding.embedding_bag_per_sample_weights_backward(
+                array(grad), array(weight), array(index), got[1], skipped
+            )
+            assert_same(back, wanted[3])
+
+
+@pytest.mark.parametrize(
+    ("weight", "index", "offsets"),
+    [
+        (torch.ones(3, 2), torch.tensor([0, 1]), torch.tensor([0, 3])),
+        (torch.ones(3, 2), torch.tensor([0, 3]), torch.tensor([0])),
+        (torch.ones(3, 2), torch.tensor([0, -1]), torch.tensor([0])),
+        (torch.ones(3, 2).long(), torch.tensor([0, 1]), torch.tensor([0])),
+        (torch.ones(3, 2), torch.tensor([0.0, 1]), torch.tensor([0])),
+    ],
+)
+def test_embedding_bag_refusals(weight, index, offsets):
+    check(first(embedding.embedding_bag), first(torch.embedding_bag), weight, index, offsets)
+
+
+# ---------------------------------------------------------------------------------------------------- rearranging
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (5, 5), (40, 90)])
+def test_triangles_and_diagonals(shape, dtype):
+    t = sample(shape, dtype)
+    for k in (-9, -1, 0, 1, 9):
+        for name in ("tril", "triu", "diag"):
+            check(getattr(rearrange, name), getattr(torch, name), t, k)
+        for dims in ((0, 1), (-1, 0), (1, -1), (0, 2), (0, 0)):
+            check(rearrange.diagonal, torch.diagonal, t, k, *dims)
+            check(rearrange.diag_embed, torch.diag_embed, t, k, *dims)
+
+
+def test_diagonal_scatter_and_gradient():
+    t = sample((2, 4, 3), torch.float64)
+    for offset in (-1, 0, 2, 5):
+        result, grad, (wanted, *_) = gradients(torch.diagonal, t, offset, 1, 2)
+        check(rearrange.diagonal_scatter, torch.diagonal_scatter, t, result.detach() + 1, offset, 1, 2)
+        assert_same(rearrange.diagonal_backward(array(grad), (2, 4, 3), offset, 1, 2), wanted)
+    check(rearrange.diagonal_scatter, torch.diagonal_scatter, t[0], torch.zeros(7).double())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_flip_roll_repeat_and_nonzero(shape, dtype):
+    t = sample(shape, dtype)
+    for dims in ((0,), (-1,), (0, 1), (), (0, 0)):
+        check(rearrange.flip, torch.flip, t, dims)
+        for shifts in ((1,), (-2,), (7, 3), (100, -100), ()):
+            check(rearrange.roll, torch.roll, t, shifts, dims)
+    check(rearrange.nonzero, torch.nonzero, t)
+    assert_same(rearrange.nonzero_tuple(array(t)), torch.nonzero(t, as_tuple=True))
+    counts = [2, 0, torch.tensor(3), torch.tensor([1, 2, 0]), torch.tensor([2]), torch.tensor([1.0, 2, 3])]
+    for repeats, dim in itertools.product(counts, [None, 0, 1, -1]):
+        check(rearrange.repeat_interleave, torch.repeat_interleave, t, repeats, dim)
+
+
+@pytest.mark.parametrize("repeats", [[1, 2, 0], [1, -2], [1.0, 2], [[1, 2]]])
+def test_repeat_counts(repeats):
+    check(rearrange.repeat_counts, torch.repeat_interleave, torch.tensor(repeats))
+
+
+@pytest.mark.parametrize(("repeats", "shape"), [((2, 3), (4,)), ((1, 2, 3), (2, 2)), ((2,), ()), ((0, 2), (3,))])
+def test_repeat_gradient(repeats, shape):
+    _, grad, (wanted, _) = gradients(torch.Tensor.repeat, sample(shape, torch.float64), repeats)
+    assert_same(rearrange.repeat_backward(array(grad), repeats, shape), wanted)
+
+
+@pytest.mark.parametrize("t", [torch.tensor([[0, 2]]), torch.tensor(1), torch.zeros(0).long(), torch.tensor([-1.0])])
+def test_one_hot(t):
+    for classes in (-1, 3, 0, 2):
+        check(rearrange.one_hot, F.one_hot, t, classes)
+        check(rearrange.one_hot, F.one_hot, -t, classes)
+
+
+def test_triangle_indices():
+    for row, col, offset in itertools.product((0, 3, -1), (0, 4, -2), (-2, 0, 1, 9)):
+        for dtype in (torch.int64, torch.int32, torch.float32):
+            check(rearrange.tril_indices, torch.tril_indices, row, col, offset, dtype=dtype)
+            check(rearrange.triu_indices, torch.triu_indices, row, col, offset, dtype=dtype)
+    np.testing.assert_array_equal(rearrange.tril_indices(2, 2), [[0, 1, 1], [0, 0, 1]])
