@@ -445,7 +445,8 @@ _META_LIMIT = 1 << 20
 def _meta_results(op: Op, given: tuple[Any, ...]) -> Any:
     """Shapes and dtypes of an op's results, as arrays without memory."""
     assert op.kernel is not None
-    if op.kind == "view":
+    by_argument = dict(zip(op.arguments, given, strict=True))
+    if op.kind == "view" or by_argument.get("device") is not None:  # the kernel knows where its result is to live
         return op.kernel(*[unwrap(v) for v in given])
     if _elements(given) > _META_LIMIT:
         return _as_meta(op.kernel(*[unwrap(v) for v in given]))
@@ -692,7 +693,7 @@ def type_name(d: dtype) -> str:
 def _mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
     """Run an in-place op, with its part in the graph."""
     self: Tensor = given[0]
-    building = grad_mode.is_grad_enabled() and (_any_edge(op, given) or graph.edge(self) is not None)
+    building = grad_mode.is_grad_enabled() and (_any_edge(op, given) or graph.is_watched(self))
     if not building:
         _run_in_place(op, given)
         bump(self)

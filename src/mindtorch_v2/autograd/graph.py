@@ -53,6 +53,11 @@ def live(t: Tensor) -> Any:
     return t._ag
 
 
+def is_watched(t: Tensor) -> bool:
+    """Whether a graph has a part in `t` or in what it is a view of."""
+    return edge(t) is not None or (t._view is not None and t._view.base._ag is not None)
+
+
 def untracked(t: Tensor) -> bool:
     """Whether a view without a place in the graph may be changed in place without more ado."""
     view = t._view
