@@ -28,8 +28,8 @@ def _none_available(name: str) -> Any:
     return unavailable
 
 
-_NAMES = """current_device_index current_device_idx set_device_index set_device_idx synchronize current_stream set_stream
-    empty_cache memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats
+_NAMES = """current_device_index current_device_idx set_device_index set_device_idx synchronize current_stream
+    set_stream empty_cache memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats
     reset_peak_memory_stats reset_accumulated_memory_stats get_memory_info get_device_capability""".split()
 globals().update({_name: _none_available(_name) for _name in _NAMES})
 

@@ -59,7 +59,8 @@ def _local_conf(repo: str, source: str) -> ModuleType:
     sys.path.insert(0, str(repo))
     try:
         spec = importlib.util.spec_from_file_location("hubconf", path)
-        assert spec is not None and spec.loader is not None
+        if spec is None or spec.loader is None:
+            raise RuntimeError(f"{path} cannot be imported")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:

@@ -152,8 +152,8 @@ class autocast:
             return False
         if self.fast_dtype not in _SUPPORTED:
             warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports "
-                "dtype of torch.bfloat16, torch.float16 currently.",
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only "
+                "supports dtype of torch.bfloat16, torch.float16 currently.",
                 stacklevel=4,
             )
             return False

@@ -106,7 +106,7 @@ def _needs_group(name: str) -> Callable[..., Any]:
 _GROUP_FUNCTIONS = """get_rank get_world_size get_backend get_backend_config get_global_rank get_group_rank
     get_process_group_ranks get_node_local_rank barrier monitored_barrier broadcast broadcast_object_list all_reduce
     all_reduce_coalesced reduce all_gather all_gather_object all_gather_into_tensor all_gather_coalesced gather
-    gather_object scatter scatter_object_list reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single send recv
-    isend irecv send_object_list recv_object_list batch_isend_irecv new_group new_subgroups split_group
+    gather_object scatter scatter_object_list reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single send
+    recv isend irecv send_object_list recv_object_list batch_isend_irecv new_group new_subgroups split_group
     destroy_process_group""".split()
 globals().update({_name: _needs_group(_name) for _name in _GROUP_FUNCTIONS})

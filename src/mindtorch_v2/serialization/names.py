@@ -73,22 +73,26 @@ def is_constant(thing: Any) -> bool:
     return isinstance(thing, (DType, StorageType))
 
 
+def is_torch(module: str) -> bool:
+    """Whether a global of that module is torch's, hence ours to find."""
+    return module.partition(".")[0] == "torch"
+
+
 def resolve(module: str, name: str) -> Any:
-    """The object for a global of a trusted checkpoint."""
+    """The object for a torch global of a trusted checkpoint."""
     known = SAFE.get(f"{module}.{name}")
     if known is not None:
         return known
-    root, dot, rest = module.partition(".")
-    ours = PACKAGE + dot + rest if root == "torch" else module
+    ours = PACKAGE + module.removeprefix("torch")
     try:
         found: Any = importlib.import_module(ours)
     except ModuleNotFoundError as error:
-        if root != "torch" or error.name != ours:
+        if error.name != ours:
             raise
         raise missing_module(ours) from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise AttributeError(message(module, name, vars(found)) if root == "torch" else f"{module} has no {name}")
+            raise AttributeError(message(module, name, vars(found)))
         found = getattr(found, part)
     return found
 

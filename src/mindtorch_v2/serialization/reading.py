@@ -23,10 +23,11 @@ from .rebuild import LoadedStorage, StorageType
 from .writing import MAGIC, PROTOCOL
 
 _FAILED = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if you "
-    "trust the source of the checkpoint.\n\t(1) Re-running `torch.load` with `weights_only` set to `False` will likely "
-    "succeed, but it can result in arbitrary code execution.\n\t(2) Alternatively, to load with `weights_only=True` "
-    "please check the recommended steps in the following error message.\n\tWeightsUnpickler error: "
+    "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if "
+    "you trust the source of the checkpoint.\n\t(1) Re-running `torch.load` with `weights_only` set to `False` will "
+    "likely succeed, but it can result in arbitrary code execution.\n\t(2) Alternatively, to load with "
+    "`weights_only=True` please check the recommended steps in the following error message.\n\t"
+    "WeightsUnpickler error: "
 )
 
 
@@ -48,8 +49,8 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not hasattr(f, "read") or not hasattr(f, "seek"):
         raise AttributeError(
-            f"'{type(f).__name__}' object has no attribute 'seek'. You can only torch.load from a file that is seekable. "
-            "Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+            f"'{type(f).__name__}' object has no attribute 'seek'. You can only torch.load from a file that is "
+            "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
         )
     return _load(f, map_location, trusted, pickle_load_args, None)
 
@@ -142,7 +143,7 @@ class _Trusting(pickle.Unpickler):
         return self._persistent_load(pid)
 
     def find_class(self, module: str, name: str) -> Any:
-        return names.resolve(module, name)
+        return names.resolve(module, name) if names.is_torch(module) else super().find_class(module, name)
 
 
 def _unpickle(data: bytes, start: int, find: Callable[[Any], Any], trusted: bool, options: Any) -> tuple[Any, int]:
@@ -238,7 +239,8 @@ def _load_archive(file: Any, place: Place, trusted: bool, options: dict[str, Any
         archive = _Archive(file, mapped)
         if "constants.pkl" in archive.entries:
             raise RuntimeError(
-                "this is a TorchScript archive, which mindtorch_v2 cannot run; save the module's state_dict with torch.save"
+                "this is a TorchScript archive, which mindtorch_v2 cannot run; save the module's state_dict with "
+                "torch.save"
             )
         text = archive.read("data.pkl")
         order = archive.read("byteorder").decode() if "byteorder" in archive.entries else sys.byteorder
@@ -256,7 +258,8 @@ def _archive_storages(archive: _Archive, place: Place, order: str) -> Callable[[
             array = _in_our_order(archive.array(f"data/{key}"), kind, order)
             if count * kind.dtype.itemsize > array.nbytes:
                 raise RuntimeError(
-                    f"damaged checkpoint: storage {key:.40} has {array.nbytes} bytes, {count} elements of {kind} were said"
+                    f"damaged checkpoint: storage {key:.40} has {array.nbytes} bytes, {count} elements of {kind} were "
+                    "announced"
                 )
             loaded[key] = place(LoadedStorage(array, kind.dtype), location)
         found = loaded[key]

@@ -84,8 +84,8 @@ def _strided(storage: LoadedStorage, offset: Any, size: Any, stride: Any, d: DTy
             array = np.ndarray(shape, d.np, storage._owner, start * d.itemsize, steps)
     except (TypeError, ValueError, OverflowError, MemoryError):
         raise RuntimeError(
-            f"damaged checkpoint: a tensor of size {shape}, stride {strides} and offset {start} does not fit its storage "
-            f"of {storage.nbytes()} bytes"
+            f"damaged checkpoint: a tensor of size {shape}, stride {strides} and offset {start} does not fit its "
+            f"storage of {storage.nbytes()} bytes"
         ) from None
     return make(array)
 

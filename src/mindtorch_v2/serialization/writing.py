@@ -68,7 +68,8 @@ def save(
     """Write an object to a file (a path, or an object with `write`) that torch and mindtorch_v2 can load."""
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError(
-            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f).__name__}"
+            "expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got "
+            f"{type(f).__name__}"
         )
     if not _use_new_zipfile_serialization:
         _save_legacy(obj, f, pickle_protocol)

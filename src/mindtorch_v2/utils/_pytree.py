@@ -161,7 +161,7 @@ def _flatten_up_to(spec: TreeSpec, tree: Any) -> list[Any]:
         return [tree]
     if _node_type(tree) is not spec.type:
         raise ValueError(f"Type mismatch; expected {spec.type.__name__}, but got {type(tree).__name__}.")
-    children, context = SUPPORTED_NODES[spec.type].flatten_fn(tree)
+    children = SUPPORTED_NODES[spec.type].flatten_fn(tree)[0]
     if spec.type is dict:
         children = [tree[key] for key in spec.context]
     if len(children) != spec.num_children:

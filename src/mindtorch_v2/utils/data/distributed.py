@@ -1,0 +1,5 @@
+"""torch.utils.data.distributed."""
+
+from .sampler import DistributedSampler
+
+__all__ = ["DistributedSampler"]
