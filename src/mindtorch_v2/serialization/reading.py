@@ -5,13 +5,15 @@ It owns opening files, finding storages and placing them on devices; what pickle
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
 import struct
 import sys
 import zipfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -183,12 +185,22 @@ def _in_our_order(array: Any, kind: StorageType, order: str) -> Any:
 # --- the zip format ---------------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def _zip_errors() -> Iterator[None]:
+    """What zipfile raises for damaged archives, as one exception that says so."""
+    try:
+        yield
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error, zlib.error) as error:
+        raise RuntimeError(f"damaged checkpoint: {error}") from error
+
+
 class _Archive:
     """The entries of a checkpoint, without the folder they all lie in."""
 
     def __init__(self, file: Any, mapped: str | None) -> None:
         self.file = file
-        self.zip = zipfile.ZipFile(file)
+        with _zip_errors():
+            self.zip = zipfile.ZipFile(file)
         self.entries: dict[str, zipfile.ZipInfo] = {}
         for info in self.zip.infolist():
             self.entries[info.filename.partition("/")[2]] = info
@@ -204,7 +216,8 @@ class _Archive:
         return info
 
     def read(self, name: str) -> bytes:
-        return self.zip.read(self._info(name))
+        with _zip_errors():
+            return self.zip.read(self._info(name))
 
     def array(self, name: str) -> Any:
         """The bytes of an entry as an array of their own, or of the mapped file."""
@@ -212,7 +225,7 @@ class _Archive:
         if self.map is not None:
             return self._mapped(info)
         array = np.empty(info.file_size, np.uint8)
-        with self.zip.open(info) as entry:
+        with _zip_errors(), self.zip.open(info) as entry:
             view, at = memoryview(array), 0
             while at < len(view):
                 count = entry.readinto(view[at:])  # type: ignore[attr-defined]
@@ -235,18 +248,14 @@ class _Archive:
 
 
 def _load_archive(file: Any, place: Place, trusted: bool, options: dict[str, Any], mapped: str | None) -> Any:
-    try:
-        archive = _Archive(file, mapped)
-        if "constants.pkl" in archive.entries:
-            raise RuntimeError(
-                "this is a TorchScript archive, which mindtorch_v2 cannot run; save the module's state_dict with "
-                "torch.save"
-            )
-        text = archive.read("data.pkl")
-        order = archive.read("byteorder").decode() if "byteorder" in archive.entries else sys.byteorder
-        return _unpickle(text, 0, _archive_storages(archive, place, order), trusted, options)[0]
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error) as error:
-        raise RuntimeError(f"damaged checkpoint: {error}") from error
+    archive = _Archive(file, mapped)
+    if "constants.pkl" in archive.entries:
+        raise RuntimeError(
+            "this is a TorchScript archive, which mindtorch_v2 cannot run; save the module's state_dict with torch.save"
+        )
+    text = archive.read("data.pkl")
+    order = archive.read("byteorder").decode("latin1") if "byteorder" in archive.entries else sys.byteorder
+    return _unpickle(text, 0, _archive_storages(archive, place, order), trusted, options)[0]
 
 
 def _archive_storages(archive: _Archive, place: Place, order: str) -> Callable[[Any], LoadedStorage]:
