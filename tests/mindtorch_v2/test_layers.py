@@ -23,7 +23,7 @@ LAYERS = {
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.entry autograd.methods autograd.overrides""",
     "L3": "_schema _codegen _forward _op _front ops.*",
-    "L4": "_bind _operators _methods _legacy overrides return_types types random signal.* nn.functional linalg.* fft.* special.* autograd.functional autograd.gradcheck",
+    "L4": "_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.* linalg.* masked fft.* special.* autograd.functional autograd.gradcheck",
     "L5": """nn.* optim.* utils.* amp.* serialization.* testing.* distributed.* multiprocessing.* jit hub cuda.* cpu.* mps
         xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
     "P": "profiler.* cli",

@@ -87,7 +87,7 @@ class FunctionNode(Node, FunctionCtx):
         results = given if isinstance(given, tuple) else tuple(given) if isinstance(given, list) else (given,)
         return self._checked(results)
 
-    _silent: frozenset[int] = frozenset()
+    _silent: frozenset[int] = frozenset()  # outputs that are no tensors
 
     def _zeros(self, nr: int) -> Tensor:
         shape, dtype = (self.shape, self.dtype) if self.outputs == 1 else (self.shape[nr], self.dtype[nr])
@@ -208,9 +208,10 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         grad_mode.reset_enabled(token)
     single = not isinstance(output, (tuple, list))
     outputs = [output] if single else list(output)
+    unwatched = {nr for nr, o in enumerate(outputs) if any(o is n for n in node.non_differentiable)}
     outputs = [_own(node, o, args, building) for o in outputs]
     if building:
-        _join(cls, node, outputs)
+        _join(cls, node, outputs, unwatched)
     else:
         node.saved = None
     return outputs[0] if single else tuple(outputs)
@@ -228,7 +229,7 @@ def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool)
     return output
 
 
-def _join(cls: Any, node: FunctionNode, outputs: list[Any]) -> None:
+def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int]) -> None:
     tensors = [o for o in outputs if isinstance(o, Tensor)]
     if len(outputs) > 1:
         node.__class__ = cls.node_class(len(outputs))
@@ -239,19 +240,15 @@ def _join(cls: Any, node: FunctionNode, outputs: list[Any]) -> None:
         node.shape, node.dtype = metas[0]
     else:
         node.shape, node.dtype = tuple(m[0] for m in metas), tuple(m[1] for m in metas)
-    silent = set()
     for nr, o in enumerate(outputs):
-        if not isinstance(o, Tensor):
-            continue
-        if any(o is n for n in node.non_differentiable) or o._a.dtype.kind in "iub":
-            silent.add(nr)
+        if not isinstance(o, Tensor) or nr in unwatched or o._a.dtype.kind in "iub":
             continue
         if any(o is d for d in node.dirty_tensors):
             _rebase_dirty(node, o, nr)
         else:
             o._ag = node if nr == 0 else Output(node, nr)
             o._view = None
-    node._silent = frozenset(silent)
+    node._silent = frozenset(nr for nr, o in enumerate(outputs) if not isinstance(o, Tensor))
     _save(node, tensors, outputs)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tensor import Parameter, Tensor, new, storage_of
+from .._tensor import PLAIN, Parameter, Tensor, new, settle_class, storage_of
 from ..ops.creation import empty
 
 
@@ -12,6 +12,7 @@ def _leaf_on(cls: Any, data: Tensor, requires_grad: bool) -> Any:
     """A tensor of class `cls` on the memory of `data`, out of every graph."""
     t = new(cls)
     t._a, t._ag, t._view, t._v = data._a, None, None, storage_of(data)
+    settle_class(t)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -19,7 +20,7 @@ def _new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> An
     """A leaf on the memory of `data`; a subclass of Tensor stays what it is and only gets the mark."""
     if data is None:
         data = empty((0,))
-    if type(data) in (Tensor, Parameter):
+    if type(data) in PLAIN:
         return _leaf_on(cls, data, requires_grad)
     if not isinstance(data, Tensor):
         raise AttributeError(
@@ -41,7 +42,7 @@ def _deepcopy_parameter(self: Any, memo: dict[int, Any]) -> Any:
     """The values and whether they require grad; neither the gradient nor what users hung onto it."""
     made = memo.get(id(self))
     if made is None:
-        made = memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)
+        made = memo[id(self)] = self.__class__(self.detach().clone(), self.requires_grad)
     return made
 
 
@@ -52,7 +53,7 @@ def _ignore(self: Any, *args: Any, **kwargs: Any) -> None:
 Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign,assignment]
 Parameter.__init__ = _ignore  # type: ignore[method-assign]
 Parameter.__deepcopy__ = _deepcopy_parameter  # type: ignore[attr-defined]
-Parameter.__module__ = "torch.nn.parameter"
+Parameter.__module__ = __name__
 
 
 class _BufferMeta(type):

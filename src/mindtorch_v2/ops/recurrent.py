@@ -264,14 +264,16 @@ rnn_relu = _front("rnn_relu", rnn_relu_input, rnn_relu_data)
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _check_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, label: str = "") -> None:
-    x, h = input._a.shape, hx._a.shape
+def _check_cell(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any) -> None:
+    x = input._a.shape
     if x[1] != w_ih._a.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {w_ih._a.shape[1]}")
-    if x[0] != h[0]:
-        raise RuntimeError(f"Input batch size {x[0]} doesn't match hidden{label} batch size {h[0]}")
-    if h[1] != w_hh._a.shape[1]:
-        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {h[1]}, expected {w_hh._a.shape[1]}")
+    for i, state in enumerate(hx):
+        h = state._a.shape
+        if x[0] != h[0]:
+            raise RuntimeError(f"Input batch size {x[0]} doesn't match hidden{i} batch size {h[0]}")
+        if h[1] != w_hh._a.shape[1]:
+            raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {h[1]}, expected {w_hh._a.shape[1]}")
 
 
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
@@ -280,14 +282,14 @@ _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)")
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
     _check_two(hx)
-    _check_cell(input, hx[0], w_ih, w_hh, "0")
+    _check_cell(input, hx, w_ih, w_hh)
     weights = Weights(w_ih, w_hh, b_ih, b_hh)
     return _lstm_step(weights.of_input(input), tuple(hx), weights)
 
 
 def _cell(name: str, step: Step) -> Op:
     def body(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-        _check_cell(input, hx, w_ih, w_hh)
+        _check_cell(input, [hx], w_ih, w_hh)
         weights = Weights(w_ih, w_hh, b_ih, b_hh)
         return step(weights.of_input(input), (hx,), weights)[0]
 

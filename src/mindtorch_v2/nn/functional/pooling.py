@@ -68,9 +68,9 @@ max_pool3d_with_indices, max_pool3d = _max_pool(3, rows.max_pool3d_with_indices,
 
 def _full_size(input: Any, output_size: Any, n: int) -> tuple[int, ...]:
     """An output size with the input's own sizes in place of None."""
-    given = (output_size,) * n if output_size is None or not isinstance(output_size, Sequence) else tuple(output_size)
-    if len(given) == 1:
-        given = given * n
+    if not isinstance(output_size, Sequence):
+        return expanded(input.shape[-n:] if output_size is None else output_size, n)
+    given = tuple(output_size) * (n if len(output_size) == 1 else 1)
     if len(input.shape) <= len(given):
         raise ValueError(f"Input dimension should be at least {len(given) + 1}")
     return tuple(have if want is None else int(want) for want, have in zip(given, input.shape[-len(given) :]))

@@ -14,7 +14,23 @@ from ...autograd.grad_mode import no_grad
 from ...ops.creation import empty_like
 from ..parameter import Buffer
 from . import module_hooks, module_state
-from .module_hooks import backward, backward_pre, forward, forward_pre, registered
+from .module_hooks import (
+    backward,
+    backward_pre,
+    forward,
+    forward_pre,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+)
+from .module_state import _EXTRA as _EXTRA_STATE_KEY_SUFFIX
+from .module_state import _IncompatibleKeys
 
 _SLOT, _MODULES = _tap.SLOT, _tap.MODULES
 _STORES = ("_parameters", "_buffers", "_modules")
@@ -530,3 +546,11 @@ def _parse_to(
                 "(device, dtype, non_blocking, copy, memory_format), (dtype, non_blocking, copy), (tensor, ...)"
             )
     return (None if device is None else _device.usable(device)), dtype, memory_format
+
+
+__all__ = [
+    "Module", "_EXTRA_STATE_KEY_SUFFIX", "_IncompatibleKeys", "register_module_backward_hook",
+    "register_module_buffer_registration_hook", "register_module_forward_hook", "register_module_forward_pre_hook",
+    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook", "typename",
+]  # fmt: skip
