@@ -83,7 +83,7 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import autograd, fft, linalg, nn, optim, random, signal, special, utils  # noqa: E402
+from . import autograd, fft, linalg, masked, nn, optim, random, signal, special, utils  # noqa: E402
 
 globals().update(signal.windows.OLD_NAMES)
 

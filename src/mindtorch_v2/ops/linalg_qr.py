@@ -109,6 +109,8 @@ def _reflector(input: Any, j: int) -> Any:
 def _reflect_gradients(g: Any, input: Any, tau: Any, other: Any, transposed: bool) -> Any:
     """Gradients of input, tau and other in `Q C` or `Q^H C`, one reflector after the other."""
     count, n = tau._a.shape[-1], input._a.shape[-1]
+    if count == 0 or input._a.size == 0:
+        return input * 0, tau * 0, g
     order = list(range(count)) if transposed else list(range(count - 1, -1, -1))
     vectors = {j: _reflector(input, j) for j in order}
     scales = {j: unsqueeze(tau.narrow(-1, j, 1), -1) for j in order}
@@ -135,8 +137,6 @@ def _reflect_gradients(g: Any, input: Any, tau: Any, other: Any, transposed: boo
 
 
 def _product_gradients(g: Any, input: Any, tau: Any) -> Any:
-    if tau._a.shape[-1] == 0 or input._a.size == 0:
-        return input * 0, tau * 0
     m, n = input._a.shape[-2:]
     start = make(np.eye(m, n, dtype=input._a.dtype))
     return _reflect_gradients(g, input, tau, start, False)[:2]

@@ -46,7 +46,7 @@ def _cholesky_gradient(g: Any, factor: Any, upper: bool) -> Any:
     """Half the lower triangle of `L^H gL` on both sides, between the inverses of L."""
     L, gL = (mH(factor), mH(g)) if upper else (factor, g)
     inner = matmul(mH(L), gL).tril()
-    inner = (inner + mH(inner) - diag_embed(diagonal_of(inner))) / 2
+    inner = (inner + mH(inner) - diag_embed(conj(diagonal_of(inner)))) / 2
     return solve_triangular(L, solve_triangular(mH(L), inner, upper=True), upper=False, left=False)
 
 
