@@ -454,6 +454,18 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
     return bool(self._a.shape == other._a.shape)
 
 
+def _sparse_only(name: str) -> None:
+    def refuse(self: Tensor) -> Tensor:
+        raise RuntimeError(f"{name} expected sparse tensor layout but got Strided")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    setattr(Tensor, name, refuse)
+
+
+for _name in ("values", "indices"):
+    _sparse_only(_name)
+
+
 @method
 def dim_order(self: Tensor) -> tuple[int, ...]:
     strides = self.stride()
