@@ -202,6 +202,8 @@ def lerp_by(a: Any, end: Any, weight: Any, out: Any) -> None:
 
 def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
     """At least ``low``, then at most ``high``; either may be None, or an array."""
+    if low is None and high is None:
+        raise ValueError("no bound")
     if low is not None:
         a = np.maximum(a, low, out=out) if _is_array(low) else at_least(a, low, out)
         out = a if isinstance(a, np.ndarray) else None  # the second step may overwrite the first

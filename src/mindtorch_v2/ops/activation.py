@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-from .._op import Op, composite, in_place, unary
+import numpy as np
+
+from .._dtype import FROM_NUMPY
+from .._op import Op, composite, in_place, type_name, unary
 from ..kernels import activation as kernels
 from .arithmetic import kept
 from .creation import zeros_like
@@ -168,16 +171,19 @@ hardshrink_backward = _slope_row(
 )
 
 
-def _check_softshrink(self: Any, lambd: Any) -> None:
+def _softshrink(x: Any, lambd: Any, out: Any = None) -> Any:
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+        raise RuntimeError(
+            f"lambda must be in range [0, {np.finfo(x.dtype).max:g}] for input dtype {type_name(FROM_NUMPY[x.dtype])}, but "
+            f"found {lambd}"
+        )
+    return kernels.softshrink(x, lambd, out=out)
 
 
 softshrink = _row(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    kernels.softshrink,
+    _softshrink,
     lambda g, self, lambd: softshrink_backward.function(g, self, lambd),
-    check=_check_softshrink,
 )
 softshrink_backward = _slope_row(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
@@ -256,9 +262,15 @@ def _check_celu(self: Any, alpha: Any) -> None:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
+def _celu(x: Any, alpha: Any, out: Any = None) -> Any:
+    if alpha == 0:
+        raise ValueError("no scale")  # the slow path says it in torch's words
+    return kernels.elu(x, alpha, 1.0, 1 / alpha, out=out)
+
+
 celu = _row(
     "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-    lambda x, alpha, out=None: kernels.elu(x, alpha, 1.0, 1 / alpha, out=out),
+    _celu,
     lambda g, self, alpha: elu_backward.function(g, alpha, 1, 1 / alpha, False, self),
     label="elu_cpu",
     check=_check_celu,
