@@ -13,7 +13,16 @@ from ..ops.random import normal_ as _normal_
 from ..ops.random import randperm
 from ..ops.random import uniform_ as _uniform_
 
-_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
+_LINEAR = (
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "sigmoid",
+)
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
@@ -73,7 +82,8 @@ def trunc_normal_(
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
     inside = below((b - mean) / std) - below((a - mean) / std)
@@ -175,7 +185,9 @@ def _nothing_to_fill(tensor: Any) -> bool:
     return False
 
 
-def kaiming_uniform_(tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Any:  # fmt: skip
+def kaiming_uniform_(
+    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Any:
     """He's, uniform."""
     if _nothing_to_fill(tensor):
         return tensor
@@ -184,7 +196,9 @@ def kaiming_uniform_(tensor: Any, a: float = 0, mode: str = "fan_in", nonlineari
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Any:  # fmt: skip
+def kaiming_normal_(
+    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Any:
     """He's, normal."""
     if _nothing_to_fill(tensor):
         return tensor
@@ -230,7 +244,9 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
 def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def renamed(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
-            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{function.__name__}`.", FutureWarning, stacklevel=2
+            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{function.__name__}`.",
+            FutureWarning,
+            stacklevel=2,
         )
         return function(*args, **kwargs)
 

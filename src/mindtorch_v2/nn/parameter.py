@@ -27,14 +27,14 @@ def _new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> An
             f"'{type(data).__name__}' object has no attribute 'detach': Parameter takes a Tensor; make one with "
             "torch.tensor(...) or torch.as_tensor(...)"
         )
-    t = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
+    t: Any = data.detach().requires_grad_(requires_grad)
     if type(t) is not type(data):
         raise RuntimeError(
             f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
             f"instance of the same type, but return type {type(t).__name__} was found instead. To use the type as a "
             "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
         )
-    t._is_param = True
+    t.__dict__["_is_param"] = True
     return t
 
 
@@ -50,7 +50,7 @@ def _ignore(self: Any, *args: Any, **kwargs: Any) -> None:
     """Everything is done when a tensor is made; constructors have nothing to add."""
 
 
-Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign,assignment]
+Parameter.__new__ = staticmethod(_new_parameter)  # type: ignore[method-assign]
 Parameter.__init__ = _ignore  # type: ignore[method-assign]
 Parameter.__deepcopy__ = _deepcopy_parameter  # type: ignore[attr-defined]
 Parameter.__module__ = __name__
@@ -95,7 +95,7 @@ class UninitializedTensorMixin:
     @property
     def data(self) -> Tensor:
         """The empty memory it stands on, as a plain tensor."""
-        return _leaf_on(Tensor, self, False)  # type: ignore[arg-type,no-any-return]
+        return _leaf_on(Tensor, self, False)  # type: ignore[arg-type]
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -105,8 +105,8 @@ class UninitializedTensorMixin:
     def shape(self) -> Any:
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
-            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
-            "initialize the parameters before accessing their attributes."
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
         )
 
     def share_memory_(self) -> None:
@@ -140,8 +140,8 @@ class UninitializedTensorMixin:
         )
 
 
-_ALLOWED = frozenset("""size copy_ is_complex is_floating_point half float double char short int long cuda cpu to _to_copy
-    get_device detach""".split())  # fmt: skip
+_ALLOWED = frozenset("""size copy_ is_complex is_floating_point half float double char short int long cuda cpu to
+    _to_copy get_device detach""".split())  # fmt: skip
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
@@ -160,7 +160,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     __slots__ = ()
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Any:
         t = _leaf_on(cls, empty((0,), dtype=dtype, device=device), requires_grad)
         t.persistent, t._is_buffer = persistent, True
         return t
@@ -173,4 +175,11 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]

@@ -31,9 +31,7 @@ def _transform_bias_rescale_qkv(qkv: Any, bias: Any, num_heads: int) -> Any:
     return q, k, v
 
 
-@op(
-    "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor", method=False, out=False
-)
+@op("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor", method=False, out=False)
 def _masked_softmax(a: Any, mask: Any, dim: Any, mask_type: Any) -> Any:
     """softmax of what is not hidden; zeros where everything is."""
     hidden = mask != 0

@@ -16,8 +16,8 @@ from .dropout import dropout
 from .join import cat, stack
 from .matrix import linear, matmul
 from .part import narrow
-from .split import unbind
 from .split import _unsafe_chunk as unsafe_chunk
+from .split import unbind
 from .view import t
 
 State = tuple[Tensor, ...]  # the hidden state, and the cell's of an LSTM
@@ -157,8 +157,8 @@ def _grouped(params: Sequence[Any], options: _Options, projected: bool) -> list[
     groups = []
     for i in range(0, len(params), each):
         ih, hh, *rest = params[i : i + each]
-        biases = rest[:2] if options.has_biases else (None, None)
-        groups.append(Weights(ih, hh, *biases, rest[-1] if projected else None))
+        bias_ih, bias_hh = rest[:2] if options.has_biases else (None, None)
+        groups.append(Weights(ih, hh, bias_ih, bias_hh, rest[-1] if projected else None))
     return groups
 
 
@@ -248,7 +248,9 @@ def _front(name: str, padded: Op, packed: Op) -> Any:
     """One public function for both overloads, told apart by where the list of parameters stands."""
 
     def public(*args: Any, **kwargs: Any) -> Any:
-        is_packed = "data" in kwargs or "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
+        is_packed = (
+            "data" in kwargs or "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (list, tuple)))
+        )
         return (packed if is_packed else padded).function(*args, **kwargs)
 
     public.__name__ = public.__qualname__ = name

@@ -46,9 +46,7 @@ def _time_first(a: Any, batch_first: bool) -> Any:
 
 @op(
     "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
-    input=lambda grads, input_sizes, result1, batch_first: _pack_padded_sequence_backward.function(
-        grads[0], list(input_sizes), result1, batch_first
-    ),
+    input=lambda grads, input_sizes, result1, batch_first: _unpacked(grads[0], input_sizes, result1, batch_first),
     nondiff=(1,),
     out=False,
     method=False,
@@ -76,6 +74,10 @@ def _pack_padded_sequence_backward(g: Any, input_size: Any, batch_sizes: Any, ba
         result[i, :size] = g[start : start + size]
         start += size
     return np.ascontiguousarray(_time_first(result, batch_first)) if batch_first else result
+
+
+def _unpacked(g: Any, input_sizes: Any, batch_sizes: Any, batch_first: bool) -> Any:
+    return _pack_padded_sequence_backward.function(g, list(input_sizes), batch_sizes, batch_first)
 
 
 def _repacked(g: Any, batch_sizes: Any, batch_first: bool) -> Any:

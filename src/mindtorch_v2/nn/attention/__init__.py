@@ -32,4 +32,4 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
     yield {}
 
 
-__all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
+__all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]

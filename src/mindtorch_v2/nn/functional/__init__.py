@@ -3,6 +3,7 @@
 This module only gives names; the functions stand in the modules named below, the arithmetic in `ops` and `kernels`.
 """
 
+from ...ops.contract import bilinear
 from ...ops.convolution import (
     conv1d,
     conv2d,
@@ -14,7 +15,6 @@ from ...ops.convolution import (
 )
 from ...ops.distance import cosine_similarity, pairwise_distance, pdist
 from ...ops.matrix import linear
-from ...ops.contract import bilinear
 from ...ops.softmax import scaled_dot_product_attention
 from ...ops.triangle import one_hot
 from .activation import (
@@ -55,8 +55,13 @@ from .activation import (
     threshold,
     threshold_,
 )
-from .attention import _canonical_mask, _in_projection, _in_projection_packed, _none_or_dtype
-from .attention import multi_head_attention_forward
+from .attention import (
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _none_or_dtype,
+    multi_head_attention_forward,
+)
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding import embedding, embedding_bag
 from .loss import (

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ...ops import activation as rows
-from ...ops import gates, softmax as soft
+from ...ops import gates
+from ...ops import softmax as soft
 from ...ops.creation import empty_like, zeros_like
 from ...ops.random import exponential_
 
@@ -109,7 +110,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(
             "glu does not support scalars because halving size must be even"
         )
-    return _glu(input, dim)  # type: ignore[no-any-return]
+    return _glu(input, dim)
 
 
 def tanh(input: Any) -> Tensor:
@@ -147,21 +148,21 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """exp(x) over its sum along a dimension."""
     if dim is None:
         dim = _implicit_dim("softmax", input.dim(), _stacklevel)
-    return soft.softmax(input, dim, dtype)  # type: ignore[no-any-return]
+    return soft.softmax(input, dim, dtype)
 
 
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
     if dim is None:
         dim = _implicit_dim("softmin", input.dim(), _stacklevel)
-    return soft.softmax(-input, dim, dtype)  # type: ignore[no-any-return]
+    return soft.softmax(-input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """log(softmax(x)), computed as one."""
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
-    return soft.log_softmax(input, dim, dtype)  # type: ignore[no-any-return]
+    return soft.log_softmax(input, dim, dtype)
 
 
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
@@ -172,6 +173,6 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     soft_sample = softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft_sample
-    index = soft_sample.max(dim, keepdim=True)[1]  # type: ignore[attr-defined]
+    index = soft_sample.max(dim, keepdim=True)[1]
     one_hot = zeros_like(logits).scatter_(dim, index, 1.0)
-    return one_hot - soft_sample.detach() + soft_sample  # type: ignore[no-any-return,attr-defined]
+    return one_hot - soft_sample.detach() + soft_sample

@@ -45,7 +45,8 @@ def _is_batched(query: Any, key: Any, value: Any, padding_mask: Any, mask: Any, 
     if mask is not None:
         _require(
             mask.dim() in (2, 3),
-            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.dim()}-D tensor instead",
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.dim()}-D tensor "
+            "instead",
         )
         if ndim == 2 and mask.dim() == 3:
             wanted = (heads, query.shape[0], key.shape[0])

@@ -55,7 +55,7 @@ def _same_size(input: Any, target: Any) -> tuple[Any, Any]:
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-    return broadcast_tensors(input, target)  # type: ignore[no-any-return]
+    return broadcast_tensors(input, target)
 
 
 def _check_weight(weight: Any, input: Any) -> None:

@@ -87,7 +87,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def _get_full_log_prob(self, input: Any, head_output: Any) -> Any:
         out = input.new_empty((head_output.size(0), self.n_classes))
-        head = F.log_softmax(head_output, dim=1)
+        head: Any = F.log_softmax(head_output, dim=1)
         out[:, : self.shortlist_size] = head[:, : self.shortlist_size]
         for i, (start, stop) in enumerate(pairwise(self.cutoffs)):
             of_cluster = F.log_softmax(self.tail[i](input), dim=1)

@@ -101,7 +101,7 @@ class MultiheadAttention(Module):
         )  # fmt: skip
         if not float_mask and query is key and key is value and self._all_at_once(query):
             mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
-            return native_multi_head_attention(  # type: ignore[no-any-return]
+            return native_multi_head_attention(
                 query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
                 self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, mask_type,
             )  # fmt: skip

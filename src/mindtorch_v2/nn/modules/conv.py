@@ -26,6 +26,8 @@ class _ConvNd(Module):
         "kernel_size",
     ]  # fmt: skip
     _dims: int
+    weight: Any
+    bias: Any
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
@@ -67,7 +69,9 @@ class _ConvNd(Module):
             if self.weight.is_contiguous():
                 init.kaiming_uniform_(self.weight, a=math.sqrt(5))
             else:  # random numbers fall in the order of a contiguous weight
-                self.weight.copy_(init.kaiming_uniform_(empty(self.weight.shape, dtype=self.weight.dtype), a=math.sqrt(5)))
+                self.weight.copy_(
+                    init.kaiming_uniform_(empty(self.weight.shape, dtype=self.weight.dtype), a=math.sqrt(5))
+                )
             if self.bias is not None:
                 fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
                 bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
@@ -206,8 +210,8 @@ class _ConvTransposeNd(_ConvNd):
         largest = [low + s - 1 for low, s in zip(smallest, stride, strict=True)]
         if any(not low <= size <= high for low, size, high in zip(smallest, output_size, largest, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} (for an "
-                f"input of {input.size()[2:]})"
+                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} (for "
+                f"an input of {input.size()[2:]})"
             )
         return [size - low for size, low in zip(output_size, smallest, strict=True)]
 
@@ -299,8 +303,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         alone = self._get_num_spatial_dims() + 1
         if input.dim() not in (alone, alone + 1):
             raise RuntimeError(
-                f"Expected {alone}D (unbatched) or {alone + 1}D (batched) input to {type(self).__name__}, but got input "
-                f"of size: {input.shape}"
+                f"Expected {alone}D (unbatched) or {alone + 1}D (batched) input to {type(self).__name__}, but got "
+                f"input of size: {input.shape}"
             )
         return int(input.shape[1] if input.dim() == alone + 1 else input.shape[0])
 
@@ -333,37 +337,37 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         self._wait(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyConv, Conv1d):  # type: ignore[misc]
+class LazyConv1d(_LazyConv, Conv1d):
     """Conv1d that learns `in_channels` from its first input."""
 
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConv, Conv2d):  # type: ignore[misc]
+class LazyConv2d(_LazyConv, Conv2d):
     """Conv2d that learns `in_channels` from its first input."""
 
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConv, Conv3d):  # type: ignore[misc]
+class LazyConv3d(_LazyConv, Conv3d):
     """Conv3d that learns `in_channels` from its first input."""
 
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):  # type: ignore[misc]
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """ConvTranspose1d that learns `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):  # type: ignore[misc]
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """ConvTranspose2d that learns `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):  # type: ignore[misc]
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """ConvTranspose3d that learns `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose3d

@@ -35,7 +35,8 @@ class _InstanceNorm(_NormBase):
                 kind = type(self).__name__
                 names = " and ".join(f'"{key}"' for key in found)
                 error_msgs.append(
-                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If state_dict "
+                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If "
+                    "state_dict "
                     f"is a checkpoint saved before 0.4.0, this may be expected because {kind} does not track running "
                     "stats by default since 0.4.0. Please remove these keys from state_dict. If the running stats are "
                     f"actually needed, instead set track_running_stats=True in {kind} to enable them. See the "
@@ -57,8 +58,8 @@ class _InstanceNorm(_NormBase):
                     f"{input.size(dim)}."
                 )
             warnings.warn(
-                f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in "
-                "num_features, which is not used because affine=False",
+                f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
+                "in num_features, which is not used because affine=False",
                 stacklevel=2,
             )
         if dim == 0:
@@ -106,5 +107,6 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
 
 
 __all__ = [
-    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
 ]  # fmt: skip

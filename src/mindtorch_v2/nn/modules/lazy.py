@@ -9,7 +9,7 @@ from ..parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Put before a module class: the first call gives parameters their shapes, then the class becomes `cls_to_become`."""
+    """Goes before a module class: the first call gives parameters shapes, then the class becomes `cls_to_become`."""
 
     cls_to_become: Any = None
 

@@ -123,8 +123,8 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         if own and "persistent" not in inspect.signature(self.register_buffer).parameters:
             if not persistent:
                 raise RuntimeError(
-                    "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
-                    "the persistent argument is not allowed."
+                    "Registering a non-persistent buffer on a Module subclass that implements register_buffer() "
+                    "without the persistent argument is not allowed."
                 )
             self.register_buffer(name, value)
         else:
@@ -186,7 +186,8 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                 )
             if param.grad_fn:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    "explicitly. "
                     f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
             param = registered(module_hooks.parameter_registration, self, name, param)
@@ -268,7 +269,11 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             yield module
 
     def _named_members(
-        self, get_members_fn: Callable[[Any], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+        self,
+        get_members_fn: Callable[[Any], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
@@ -314,7 +319,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             module = module._member(part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module at a dotted path."""
@@ -371,7 +376,9 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         """Move or cast parameters and buffers; only floating point ones are cast."""
         device, dtype, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
         if dtype is not None and dtype.is_complex:
             warnings.warn(
                 "Complex modules are a new feature under active development whose design may change, and some modules "
@@ -391,8 +398,8 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             if str(error) != "Cannot copy out of meta tensor; no data!":
                 raise
             raise NotImplementedError(
-                f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
-                "meta to a different device."
+                f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module "
+                "from meta to a different device."
             ) from None
 
     def type(self, dst_type: Any) -> Any:
@@ -497,7 +504,7 @@ def _indented(text: str) -> str:
 def typename(value: Any) -> str:
     """The name of a value's type as error texts give it."""
     if isinstance(value, Tensor):
-        return value.type()  # type: ignore[attr-defined,no-any-return]
+        return value.type()
     kind = type(value)
     module = kind.__module__.replace("mindtorch_v2", "torch")
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
@@ -542,15 +549,23 @@ def _parse_to(
             device = value
         elif value is not None and not isinstance(value, bool):
             raise TypeError(
-                f"to() received an invalid combination of arguments - got ({type(value).__name__}), but expected one of: "
-                "(device, dtype, non_blocking, copy, memory_format), (dtype, non_blocking, copy), (tensor, ...)"
+                f"to() received an invalid combination of arguments - got ({type(value).__name__}), but expected one "
+                "of: (device, dtype, non_blocking, copy, memory_format), (dtype, non_blocking, copy), (tensor, ...)"
             )
     return (None if device is None else _device.usable(device)), dtype, memory_format
 
 
 __all__ = [
-    "Module", "_EXTRA_STATE_KEY_SUFFIX", "_IncompatibleKeys", "register_module_backward_hook",
-    "register_module_buffer_registration_hook", "register_module_forward_hook", "register_module_forward_pre_hook",
-    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
-    "register_module_module_registration_hook", "register_module_parameter_registration_hook", "typename",
+    "_EXTRA_STATE_KEY_SUFFIX",
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+    "typename",
 ]  # fmt: skip

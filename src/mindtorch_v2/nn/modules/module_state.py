@@ -34,7 +34,12 @@ class StateMixin:
 
     def _init_state_hooks(self) -> None:
         state = self.__dict__
-        for name in ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
+        for name in (
+            "_state_dict_hooks",
+            "_state_dict_pre_hooks",
+            "_load_state_dict_pre_hooks",
+            "_load_state_dict_post_hooks",
+        ):
             state[name] = OrderedDict()
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -87,8 +92,10 @@ class StateMixin:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def _load_from_state_dict(self: Any, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
-                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:  # fmt: skip
+    def _load_from_state_dict(
+        self: Any, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
+        unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
         """Take this module's own entries out of a state dict."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -113,7 +120,9 @@ class StateMixin:
         kept = [(k, v) for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set]
         return [*self._parameters.items(), *kept]
 
-    def _load_extra(self: Any, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]) -> None:
+    def _load_extra(
+        self: Any, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]
+    ) -> None:
         key = prefix + _EXTRA
         if type(self).set_extra_state is not StateMixin.set_extra_state:
             if key in state_dict:
@@ -166,7 +175,9 @@ class StateMixin:
         load(self, own, "")
         if strict:
             if unexpected:
-                errors.insert(0, "Unexpected key(s) in state_dict: {}. ".format(", ".join(f'"{k}"' for k in unexpected)))
+                errors.insert(
+                    0, "Unexpected key(s) in state_dict: {}. ".format(", ".join(f'"{k}"' for k in unexpected))
+                )
             if missing:
                 errors.insert(0, "Missing key(s) in state_dict: {}. ".format(", ".join(f'"{k}"' for k in missing)))
         if errors:
@@ -197,7 +208,7 @@ class StateMixin:
 
     def register_load_state_dict_pre_hook(self: Any, hook: Any) -> RemovableHandle:
         """`hook(module, state_dict, prefix, …)` before this module's entries are read."""
-        return self._register_load_state_dict_pre_hook(hook, with_module=True)  # type: ignore[no-any-return]
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self: Any, hook: Any, with_module: bool = False) -> RemovableHandle:
         return add_hook(self._load_state_dict_pre_hooks, BoundHook(hook, self) if with_module else hook)
@@ -211,8 +222,8 @@ def _load_one(module: Any, name: str, key: str, current: Any, given: Any, assign
     """Copy one entry into its place; the text of what is wrong, or None."""
     if not (isinstance(given, Tensor) or hasattr(given, "__torch_function__")):
         return (
-            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
-            f"received {type(given)}"
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+            f"but received {type(given)}"
         )
     lazy = is_lazy(current)
     if not lazy and len(current.shape) == 0 and len(given.shape) == 1 and given.shape[0] == 1:
@@ -248,5 +259,5 @@ def _as_kind_of(current: Any, given: Any) -> Any:
     if not isinstance(current, Parameter):
         return given
     if isinstance(given, Parameter):
-        return given.requires_grad_(current.requires_grad)  # type: ignore[attr-defined]
+        return given.requires_grad_(current.requires_grad)
     return Parameter(given, requires_grad=current.requires_grad)

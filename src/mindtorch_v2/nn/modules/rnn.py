@@ -29,6 +29,10 @@ def apply_permutation(tensor: Any, permutation: Any, dim: int = 1) -> Any:
     return tensor.index_select(dim, permutation)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real)
+
+
 def _need(kind: type, **given: Any) -> None:
     for name, value in given.items():
         if not isinstance(value, kind):
@@ -39,7 +43,8 @@ class RNNBase(Module):
     """Parameters of a stack of recurrent layers, and how an input reaches them."""
 
     __constants__ = [
-        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size",
+        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
+        "proj_size",
     ]  # fmt: skip
 
     def __init__(
@@ -66,14 +71,14 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_options(self, dropout: Any) -> None:
-        if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
+        if isinstance(dropout, bool) or not _is_number(dropout) or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
-        if dropout > 0 and self.num_layers == 1:  # type: ignore[operator]
+        if dropout > 0 and self.num_layers == 1:
             warnings.warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
-                f"greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
                 stacklevel=4,
             )
         _need(bool, bias=self.bias, batch_first=self.batch_first)
@@ -107,7 +112,7 @@ class RNNBase(Module):
     # --- the flat list of weights ---------------------------------------------------------------------------------
 
     def _init_flat_weights(self) -> None:
-        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        self._flat_weights: list[Any] = [getattr(self, name, None) for name in self._flat_weights_names]
         self._flat_weight_refs = [None if w is None else weakref.ref(w) for w in self._flat_weights]
 
     def __setattr__(self, attr: str, value: Any) -> None:
@@ -183,7 +188,9 @@ class RNNBase(Module):
         """The size of the hidden state that goes with an input."""
         return self._state_size(input, batch_sizes, self.proj_size or self.hidden_size)
 
-    def check_hidden_size(self, hx: Any, expected_hidden_size: Any, msg: str = "Expected hidden size {}, got {}") -> None:
+    def check_hidden_size(
+        self, hx: Any, expected_hidden_size: Any, msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
         """An error unless a state has the expected size."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
@@ -347,7 +354,8 @@ class LSTM(RNNBase):
         if hx[0].dim() != rank or hx[1].dim() != rank:
             kind = "batched 3-D" if batched else "unbatched 2-D"
             raise RuntimeError(
-                f"For {kind} input, hx and cx should also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+                f"For {kind} input, hx and cx should also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) "
+                "tensors"
             )
         return hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
 
@@ -476,4 +484,4 @@ class LSTMCell(RNNCellBase):
         return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))
 
 
-__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]

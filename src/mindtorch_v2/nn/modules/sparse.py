@@ -18,6 +18,7 @@ class _Table(Module):
     num_embeddings: int
     embedding_dim: int
     padding_idx: int | None
+    weight: Any
 
     def _set_up(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, name: str) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim

@@ -45,7 +45,7 @@ def _get_clones(module: Any, N: int) -> ModuleList:
 def _get_activation_fn(activation: str) -> Callable[[Any], Any]:
     if activation not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
-    return F.relu if activation == "relu" else F.gelu  # type: ignore[no-any-return]
+    return F.relu if activation == "relu" else F.gelu
 
 
 def _masks(padding: Any, mask: Any, dtype: Any, name: str) -> tuple[Any, Any]:
@@ -97,9 +97,7 @@ class Transformer(Module):
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
@@ -261,9 +259,7 @@ class TransformerEncoderLayer(_Layer):
         parts = (attention.out_proj, self.norm1, self.norm2, self.linear1, self.linear2)
         return (attention.in_proj_weight, attention.in_proj_bias, *(p for m in parts for p in (m.weight, m.bias)))
 
-    def forward(
-        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
-    ) -> Any:
+    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
         padding, mask = _masks(src_key_padding_mask, src_mask, src.dtype, "src_mask")
         x = src
         if self.norm_first:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from ... import linalg
 from ..._dtype import finfo
 from ..._op import OPS
 from ..._tensor import Tensor
@@ -20,7 +19,8 @@ from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from . import parametrize
 
-geqrf = OPS["geqrf"].function
+geqrf, matrix_exp = OPS["geqrf"].function, OPS["matrix_exp"].function
+householder_product, solve = OPS["linalg_householder_product"].function, OPS["linalg_solve"].function
 
 
 def _is_orthogonal(Q: Any) -> bool:
@@ -32,7 +32,7 @@ def _is_orthogonal(Q: Any) -> bool:
 def _make_orthogonal(A: Any) -> Any:
     """An orthogonal matrix with the columns' directions of another, by QR."""
     X, tau = geqrf(A)
-    return linalg.householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _OrthMaps(Enum):
@@ -68,16 +68,16 @@ class _Orthogonal(Module):
             X = cat([X, X.new_zeros(n, n - k).expand(*X.shape[:-2], -1, -1)], dim=-1)
         A = X - X.mH
         if self.orthogonal_map == _OrthMaps.matrix_exp:
-            Q = linalg.matrix_exp(A)
+            Q = matrix_exp(A)
         else:
             identity = eye(n, dtype=A.dtype, device=A.device)
-            Q = linalg.solve(identity.add(A, alpha=-0.5), identity.add(A, alpha=0.5))
+            Q = solve(identity.add(A, alpha=-0.5), identity.add(A, alpha=0.5))
         return Q if n == k else Q[..., :k]
 
     def _householder(self, X: Any) -> Any:
         A = X.tril(diagonal=-1)
         tau = 2.0 / (1.0 + (A * A).sum(dim=-2))
-        return linalg.householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
+        return householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     @no_grad()
     def right_inverse(self, Q: Any) -> Any:
@@ -173,9 +173,7 @@ class _SpectralNorm(Module):
         super().__init__()
         ndim = weight.ndim
         if not -ndim <= dim < ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
             raise ValueError(
                 f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"

@@ -98,8 +98,8 @@ class ParametrizationList(ModuleList):
                     f"{i} of the sequence with type {type(part).__name__}."
                 )
             if isinstance(original, Parameter):
-                part = Parameter(part, original.requires_grad)  # type: ignore[attr-defined]
-            part.requires_grad_(original.requires_grad)  # type: ignore[attr-defined]
+                part = Parameter(part, original.requires_grad)
+            part.requires_grad_(original.requires_grad)
             _register(self, f"original{i}", part)
 
     def right_inverse(self, value: Any) -> None:
@@ -129,7 +129,9 @@ class ParametrizationList(ModuleList):
     def _set_part(self, i: int, part: Any) -> None:
         original = getattr(self, f"original{i}")
         if not isinstance(part, Tensor):
-            raise ValueError(f"`right_inverse` must return a sequence of tensors. Got element {i} of type {type(part).__name__}")
+            raise ValueError(
+                f"`right_inverse` must return a sequence of tensors. Got element {i} of type {type(part).__name__}"
+            )
         if original.dtype != part.dtype:
             raise ValueError(
                 f"Tensor {i} returned by `right_inverse` has dtype {part.dtype} while `original{i}` has dtype "
@@ -181,7 +183,7 @@ def _getstate(self: Any) -> Any:
 def _inject_new_class(module: Any) -> None:
     """Give a module a class of its own, on which properties can be put."""
     cls = type(module)
-    body = {"__getstate__": _getstate}
+    body: dict[str, Any] = {"__getstate__": _getstate}
     if not hasattr(cls, "__deepcopy__"):
         body["__deepcopy__"] = _deepcopy
     module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), body)
@@ -226,7 +228,8 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
         module.parametrizations[tensor_name] = made
     else:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
         )
     return module
 

@@ -182,16 +182,14 @@ class _ByAmount(BasePruningMethod):
             raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
         whole = isinstance(amount, numbers.Integral)
         if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
-            raise ValueError(
-                f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
-            )
+            raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
         self.amount = amount
 
     def _count(self, size: int) -> int:
-        count = self.amount if isinstance(self.amount, numbers.Integral) else round(self.amount * size)
+        count = int(self.amount) if isinstance(self.amount, numbers.Integral) else round(float(self.amount) * size)
         if count > size:
             raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
-        return int(count)
+        return count
 
 
 class RandomUnstructured(_ByAmount):

@@ -41,7 +41,8 @@ class PackedSequence(PackedSequence_):
             data, batch_sizes = data
         elif batch_sizes.device.type != "cpu":
             raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They "
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They "
                 "should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn."
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
@@ -108,9 +109,9 @@ def invert_permutation(permutation: Any) -> Any:
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Padded sequences without their padding; longest first, unless `enforce_sorted` is False and they are sorted here."""
+    """Padded sequences without their padding; longest first, or sorted here if `enforce_sorted` is False."""
     if isinstance(lengths, Tensor):
-        lengths = lengths.to(dtype=_dtype.int64)  # type: ignore[attr-defined]
+        lengths = lengths.to(dtype=_dtype.int64)
     else:
         lengths = as_tensor(lengths, dtype=_dtype.int64, device="cpu")
     sorted_indices = None
@@ -174,6 +175,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
 
 
 __all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
-    "unpack_sequence", "unpad_sequence",
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip

@@ -132,7 +132,7 @@ class SpectralNormLoadStateDictPreHook:
             state_dict[f"{key}_v"] = fn._solve_v_and_rescale(matrix, state_dict[f"{key}_u"], sigma)
 
 
-def _find(hooks: Any, kind: type, name: str) -> int | None:
+def _find(hooks: Any, kind: Any, name: str) -> int | None:
     """The key of the hook of a kind that belongs to a weight."""
     found = ((k, h if kind is SpectralNorm else h.fn) for k, h in hooks.items() if isinstance(h, kind))
     return next((k for k, fn in found if fn.name == name), None)

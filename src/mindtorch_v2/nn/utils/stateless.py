@@ -55,7 +55,10 @@ def _untied(module: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_keys(module: Any, given: dict[str, Any]) -> None:
-    own = {name for name, _ in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))}
+    own = {
+        name
+        for name, _ in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
+    }
     unexpected, missing = sorted(set(given) - own), sorted(own - set(given))
     errors = [f"Unexpected key(s): {', '.join(map(repr, unexpected))}."] if unexpected else []
     errors += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
@@ -105,9 +108,7 @@ def functional_call(
         FutureWarning,
         stacklevel=2,
     )
-    return _functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 __all__ = ["functional_call"]
