@@ -15,7 +15,7 @@ import numpy as np
 from .._errors import shape_text
 from .accumulate import add_rows
 from .checks import type_name
-from .reduce import narrow, wide
+from .precision import narrow, wide
 from .totals import Array
 
 Indices: TypeAlias = Sequence[Array | None]

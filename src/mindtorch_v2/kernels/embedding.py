@@ -7,7 +7,8 @@ import numpy as np
 from .._errors import wrap_dim
 from .accumulate import add_rows
 from .checks import is_float, type_name
-from .reduce import narrow, norm, wide
+from .precision import narrow, wide
+from .reduce import norm
 from .reduce_backward import norm_backward
 from .totals import Array, total
 

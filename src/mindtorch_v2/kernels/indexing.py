@@ -18,7 +18,7 @@ from .advanced import index as index
 from .advanced import index_backward as index_backward
 from .advanced import index_put as index_put
 from .checks import not_implemented, type_name
-from .reduce import narrow, wide
+from .precision import narrow, wide
 from .totals import Array
 
 INT64 = np.dtype(np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
-from .reduce import narrow, wide
+from .precision import narrow, wide
 from .totals import Array, total
 
 INT64 = np.dtype(np.int64)

@@ -13,8 +13,8 @@ import numpy as np
 
 from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
-from .precision import is_half
-from .reduce import average, narrow, wide
+from .precision import is_half, narrow, wide
+from .reduce import average
 from .totals import Array, dot_rows, total, weighted_sum
 
 FLOAT32 = np.dtype(np.float32)

@@ -1,6 +1,6 @@
 """Owns how kernels treat 16-bit floats: they are computed in float32 and rounded once, at the end.
 
-It knows no kernel; ``widened`` wraps any function of ndarrays.
+It knows no kernel; ``widened`` wraps any function of ndarrays, ``wide`` and ``narrow`` serve those that do it by hand.
 """
 
 from __future__ import annotations
@@ -20,6 +20,16 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
+def wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``a`` in the type it is computed in: float32 for 16-bit floats."""
+    return a.astype(np.float32) if is_half(a.dtype) else a
+
+
+def narrow(a: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """``a`` as an ndarray of ``dtype``, uncopied where it is one already."""
+    return np.asarray(a).astype(dtype, copy=False)
+
+
 def widened(kernel: Callable[P, R]) -> Callable[P, R]:
     """Make ``kernel`` compute in float32 when its first array is float16 or bfloat16, and cast its float results back.
 
@@ -36,15 +46,13 @@ def widened(kernel: Callable[P, R]) -> Callable[P, R]:
         result: Any = kernel(*map(_widen, args), **wide_kwargs)
         if isinstance(result, tuple):
             return tuple(_narrow(part, dtype) for part in result)  # type: ignore[return-value]
-        return _narrow(result, dtype)  # type: ignore[no-any-return]
+        return _narrow(result, dtype)
 
     return call
 
 
 def _widen(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and is_half(value.dtype):
-        return value.astype(np.float32)
-    return value
+    return wide(value) if isinstance(value, np.ndarray) else value
 
 
 def _narrow(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import dim_error, shape_text, wrap_dim, wrap_dims
 from .checks import not_implemented
-from .reduce import narrow, wide
+from .precision import narrow, wide
 from .totals import Array, total
 
 INT64 = np.dtype(np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._errors import wrap_dim, wrap_dims
 from .checks import is_float, not_implemented, type_name
-from .precision import is_half
+from .precision import is_half, narrow, wide
 from .totals import SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
 DType: TypeAlias = np.dtype[Any]
@@ -40,16 +40,6 @@ def reduction_axes(dim: Dim, ndim: int) -> Axes:
 def slice_size(a: Array, axes: Axes) -> int:
     """How many elements of ``a`` go into one result."""
     return a.size if axes is None else math.prod(a.shape[axis] for axis in axes)
-
-
-def wide(a: Array) -> Array:
-    """``a`` in the type it is computed in: float32 for 16-bit floats."""
-    return a.astype(FLOAT32) if is_half(a.dtype) else a
-
-
-def narrow(a: Any, dtype: DType) -> Array:
-    """``a`` as an ndarray of ``dtype``, uncopied where it is one already."""
-    return np.asarray(a).astype(dtype, copy=False)
 
 
 def require_slice(name: str, a: Array, axis: int) -> None:

@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from .._errors import wrap_dim
-from .reduce import INT64, Axes, Dim, average, narrow, reduction_axes, slice_size, wide
+from .precision import narrow, wide
+from .reduce import INT64, Axes, Dim, average, reduction_axes, slice_size
 from .totals import Array, reduced, reduced_shape, total
 
 

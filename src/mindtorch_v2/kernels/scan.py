@@ -10,7 +10,7 @@ from .._errors import wrap_dim
 from .checks import not_implemented
 from .indexing import scatter_add
 from .ordering import comparable
-from .reduce import narrow, wide
+from .precision import narrow, wide
 from .totals import Array
 
 INT64 = np.dtype(np.int64)

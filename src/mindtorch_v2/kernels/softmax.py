@@ -8,7 +8,7 @@ import numpy as np
 
 from .._errors import wrap_dim
 from .checks import is_float, not_implemented
-from .reduce import narrow, wide
+from .precision import narrow, wide
 from .totals import SMALL, Array, dot_rows, reduced, total
 
 # Exponentials of values up to this bound can be added up in float32 without first subtracting the row's peak ...
