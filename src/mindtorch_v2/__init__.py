@@ -73,7 +73,7 @@ int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
-from ._dtype import bool_ as bool  # noqa: E402
+from ._dtype import bool_ as bool
 
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
@@ -83,14 +83,14 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import autograd, fft, linalg, masked, nn, optim, random, signal, special, utils  # noqa: E402
+from . import autograd, distributions, fft, linalg, masked, nn, optim, random, signal, special, utils
 
 globals().update(signal.windows.OLD_NAMES)
 
-from . import _legacy, _missing, _settings, amp, serialization, version  # noqa: E402
-from ._settings import *  # noqa: E402, F403
-from .compiler import compile  # noqa: E402
-from .serialization import load, save  # noqa: E402
+from . import _legacy, _missing, _settings, amp, serialization, version
+from ._settings import *  # noqa: F403
+from .compiler import compile
+from .serialization import load, save
 
 globals().update(_legacy.NAMES)
 globals().update(amp.autocast_mode.NAMES)

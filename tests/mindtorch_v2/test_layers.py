@@ -24,7 +24,7 @@ LAYERS = {
         autograd.entry autograd.methods autograd.overrides""",
     "L3": "_schema _codegen _forward _op _front ops.*",
     "L4": "_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.* linalg.* masked fft.* special.* autograd.functional autograd.gradcheck",
-    "L5": """nn.* optim.* utils.* amp.* serialization.* testing.* distributed.* multiprocessing.* jit hub cuda.* cpu.* mps
+    "L5": """nn.* optim.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.* jit hub cuda.* cpu.* mps
         xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
     "P": "profiler.* cli",
     "F": """. __main__ _launcher _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
