@@ -75,7 +75,9 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
         return
     call = f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
     quietly = op.kind == "kernel" and op.takes_tensors
-    lines.add(*(["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call, "finally:", "    FP_LEAVE(fp)"] if quietly else [call]))
+    lines.add(
+        *(["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call, "finally:", "    FP_LEAVE(fp)"] if quietly else [call])
+    )
 
 
 def _case(
@@ -141,7 +143,7 @@ def _dtype_guard(op: Any) -> str:
 
 
 def takes_int64(op: Any) -> bool:
-    """Whether the fast path of an op may see integers: its kernel is the one of the slow path, and nothing is checked."""
+    """Whether the fast path may see integers: its kernel is that of the slow path, and nothing is checked there."""
     if op.rule == "float" or "i" not in op.takes or op.promotes:
         return False
     one_kernel = op.kernel is None or op.ufunc is None

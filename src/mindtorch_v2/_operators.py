@@ -22,7 +22,7 @@ _NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
 def operator(name: str, op: Op, function: Callable[..., Any] | None = None) -> types.FunctionType:
-    """The method `name`: the fast paths of `op`; what those do not take goes to `function` (the op's own unless given)."""
+    """The method `name`: the fast paths of `op`; what they do not take goes to `function` (by default the op's own)."""
     made = stub(name, name)
     LATE[name] = lambda: _materialize(made, op, function or op.function)
     return made

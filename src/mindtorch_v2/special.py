@@ -18,4 +18,4 @@ def _functions() -> dict[str, Any]:
 
 
 globals().update(_functions())
-__all__ = sorted(_functions())  # noqa: PLE0605
+__all__ = sorted(_functions())

@@ -103,7 +103,9 @@ def test_tensors_are_promoted(left: str, right: str) -> None:
     want = getattr(torch, PROMOTED[left, right])
     assert (ones(left, 2) * ones(right, 2)).dtype is want
     assert (ones(left, 2) == ones(right, 2)).dtype is torch.bool
-    assert (ones(left, 2) / ones(right, 2)).dtype is (want if want.is_floating_point or want.is_complex else torch.float32)
+    assert (ones(left, 2) / ones(right, 2)).dtype is (
+        want if want.is_floating_point or want.is_complex else torch.float32
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,10 @@ def test_integers_wrap_around() -> None:
         ("(torch.tensor([3 + 4j])).abs()", [5]),
         ("torch.sgn(torch.tensor([3 + 4j])).imag", [0.8]),
         ("torch.logical_xor(torch.tensor([1, 0, 2]), torch.tensor([1., 1., 0.]))", [False, True, True]),
-        ("torch.isclose(torch.tensor([1., 2., float('inf')]), torch.tensor([1. + 1e-9, 2.1, float('inf')]))", [1, 0, 1]),
+        (
+            "torch.isclose(torch.tensor([1., 2., float('inf')]), torch.tensor([1. + 1e-9, 2.1, float('inf')]))",
+            [1, 0, 1],
+        ),
         ("torch.isfinite(torch.tensor([1., float('inf'), float('nan')]))", [1, 0, 0]),
         ("torch.nn.functional.relu(torch.tensor([-1, 2]))", [0, 2]),
     ],
@@ -207,7 +212,12 @@ def test_large_arrays_agree_with_small_ones() -> None:
     for function in functions:
         parts = torch.cat([function(part) for part in x.split(1000)])
         np.testing.assert_allclose(function(x).numpy(), parts.numpy(), rtol=1e-6, atol=1e-7)
-    for function in (torch.remainder, torch.maximum, lambda a, b: torch.lerp(a, b, 0.3), lambda a, b: a.add(b, alpha=2)):
+    for function in (
+        torch.remainder,
+        torch.maximum,
+        lambda a, b: torch.lerp(a, b, 0.3),
+        lambda a, b: a.add(b, alpha=2),
+    ):
         parts = torch.cat([function(a, b) for a, b in zip(x.split(1000), y.split(1000), strict=True)])
         np.testing.assert_allclose(function(x, y).numpy(), parts.numpy(), rtol=1e-6, atol=1e-6)
 
@@ -239,7 +249,8 @@ def test_foreign_operands_get_their_turn() -> None:
     assert (x == Metres()) == "eq"
     assert (x == None) is False  # noqa: E711
     assert (x != "a") is True
-    for operation in (lambda: x + [1, 2], lambda: x < "a", lambda: x @ 2, lambda: [1] - x, lambda: x**None):
+    numbers = [1, 2]
+    for operation in (lambda: x + numbers, lambda: x < "a", lambda: x @ 2, lambda: [1] - x, lambda: x**None):
         with pytest.raises(TypeError):
             operation()
 
@@ -299,13 +310,11 @@ def test_what_was_saved_must_not_change() -> None:
         y.sum().backward()
 
 
-@pytest.mark.parametrize("call", ["torch.add(x, 1, out=o)", "torch.exp(x, out=o)", "torch.pow(x, 2, out=o)",
-                                  "torch.clamp(x, 0, 1, out=o)", "torch.multiply(x, x, out=o)", "torch.div(x, 2, out=o)",
-                                  "torch.lerp(x, x, 0.5, out=o)"])  # fmt: skip
+@pytest.mark.parametrize("call", ["add(x, 1", "exp(x", "pow(x, 2", "clamp(x, 0, 1", "multiply(x, x", "lerp(x, x, 0.5"])
 def test_out(call: str) -> None:
-    x, o = torch.tensor([0.5, 2.0]), torch.empty(2, dtype=torch.float64)
-    assert eval(call) is o
-    close(o, eval(call.replace(", out=o", "")).numpy(), 1e-7)
+    names = {"torch": torch, "x": torch.tensor([0.5, 2.0]), "o": torch.empty(2, dtype=torch.float64)}
+    assert eval(f"torch.{call}, out=o)", names) is names["o"]
+    close(names["o"], eval(f"torch.{call})", names).numpy(), 1e-7)
 
 
 def test_out_is_resized_with_a_warning() -> None:
@@ -355,7 +364,7 @@ def test_0_dim_and_empty() -> None:
         ("torch.polygamma(-1, x)", RuntimeError, "does not support negative n"),
         ("torch.complex(i, i)", RuntimeError, "Half, Float or Double tensors but got Long and Long"),
         ("torch.isclose(x, x.double())", RuntimeError, "Float did not match Double"),
-        ("torch.add(x.requires_grad_(), 1, out=torch.empty(2))", RuntimeError, "don't support automatic differentiation"),
+        ("torch.add(x.requires_grad_(), 1, out=torch.empty(2))", RuntimeError, "don't support automatic"),
     ],
 )
 def test_errors(expression: str, kind: type[Exception], text: str) -> None:

@@ -149,9 +149,7 @@ def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Non
 
 
 @blocked_pair
-def elu_backward(
-    g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any
-) -> None:
+def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any) -> None:
     """The slope is `scale` above zero; below it is that of the exponential, found from the input or the result."""
     if is_result:
         below = np.add(x, number(alpha * scale, x.dtype))

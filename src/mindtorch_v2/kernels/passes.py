@@ -1,4 +1,4 @@
-"""Owns how kernels of several passes run over large arrays: block by block, so that what they reread stays in the cache.
+"""Owns how kernels of several passes run over large arrays: in blocks, so that what they reread stays in the cache.
 
 A body fills ``out`` from arrays of one dtype and shape; ``out`` may be the first of them. It knows no dtypes.
 """
@@ -14,7 +14,7 @@ import numpy as np
 BLOCK = 1 << 15  # elements: an input, a result and a temporary of float32 fill half a second-level cache
 
 Array = np.ndarray[Any, Any]
-Body = Callable[..., None]  # (*arrays, *numbers, out)
+Body = Callable[..., Any]  # (*arrays, *numbers, out)
 Function = Callable[..., Any]  # (*arrays, *numbers, out=None)
 
 
@@ -111,12 +111,12 @@ def _bound(bound: Any, x: Array) -> Array:
 
 def raise_to(x: Array, low: Any, out: Array | None = None) -> Array:
     """Elements below ``low`` become ``low``; nan stays. For blocks."""
-    return np.maximum(x, _bound(low, x), out=out)  # type: ignore[no-any-return]
+    return np.maximum(x, _bound(low, x), out=out)
 
 
 def cut_to(x: Array, high: Any, out: Array | None = None) -> Array:
     """Elements above ``high`` become ``high``; nan stays. For blocks."""
-    return np.minimum(x, _bound(high, x), out=out)  # type: ignore[no-any-return]
+    return np.minimum(x, _bound(high, x), out=out)
 
 
 _at_least, _at_most = blocked(raise_to), blocked(cut_to)
@@ -142,7 +142,7 @@ _BITS = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: 
 
 def keep(x: Any, mask: Any, out: Any = None) -> Any:
     """``x`` where ``mask`` holds, else 0, whatever x is there (nan and inf too)."""
-    bits = _BITS.get(x.dtype.itemsize)
+    bits: Any = _BITS.get(x.dtype.itemsize)
     if bits is None:
         return np.positive(np.where(mask, x, np.zeros((), x.dtype)), out=out)
     if out is not None:

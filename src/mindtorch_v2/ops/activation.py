@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-
 import numpy as np
 
 from .._dtype import FROM_NUMPY
@@ -390,4 +389,3 @@ gelu_backward = Op(
         "self": _gelu_twice,
     },
 )
-

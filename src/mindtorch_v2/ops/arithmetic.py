@@ -24,7 +24,7 @@ def numel(inputs: Any) -> int:
 def conj_of(value: Any) -> Any:
     """The conjugate of a tensor or number, itself where that is real."""
     if isinstance(value, Tensor):
-        return value if value._a.dtype.kind != "c" else value.conj()  # type: ignore[attr-defined]
+        return value if value._a.dtype.kind != "c" else value.conj()
     return value.conjugate()
 
 
@@ -244,9 +244,7 @@ floor_divide = binary(
     self=refuse("floor_divide"),
     other=refuse("floor_divide"),
 )
-floor_divide_ = in_place(
-    floor_divide, overload="Tensor", self=refuse("floor_divide_"), other=refuse("floor_divide_")
-)
+floor_divide_ = in_place(floor_divide, overload="Tensor", self=refuse("floor_divide_"), other=refuse("floor_divide_"))
 
 
 def _remainder_rows(name: str, kernel: Any, mode: str) -> tuple[Op, Op]:
@@ -326,10 +324,11 @@ fmod_ = by_operand("fmod_", fmod_tensor_, fmod_scalar_)
 
 
 def _pow_self(g: Any, self: Any, exponent: Any) -> Any:
-    if not isinstance(exponent, Tensor):
-        return zeros_like(g) if exponent == 0 else g * conj_of(exponent * self.pow(exponent - 1))
+    by_tensor = isinstance(exponent, Tensor)
+    if not by_tensor and exponent == 0:
+        return zeros_like(g)
     gradient = g * conj_of(exponent * self.pow(exponent - 1))
-    return dropped(gradient, exponent == 0)
+    return dropped(gradient, exponent == 0) if by_tensor else gradient
 
 
 def _pow_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:

@@ -44,7 +44,9 @@ def _all_sign(a: Any) -> Any:
 _left = _shift(np.left_shift, np.zeros_like)
 _right = _shift(np.right_shift, _all_sign)
 bitwise_left_shift = binary("bitwise_left_shift.Tensor", _left, takes="i", label="lshift_cpu", scalar="Tensor_Scalar")
-bitwise_right_shift = binary("bitwise_right_shift.Tensor", _right, takes="i", label="rshift_cpu", scalar="Tensor_Scalar")
+bitwise_right_shift = binary(
+    "bitwise_right_shift.Tensor", _right, takes="i", label="rshift_cpu", scalar="Tensor_Scalar"
+)
 bitwise_left_shift_, bitwise_right_shift_ = in_place(bitwise_left_shift), in_place(bitwise_right_shift)
 lshift = binary("__lshift__.Tensor", _left, takes="i", label="lshift_cpu", scalar="Scalar", out=False)
 rshift = binary("__rshift__.Tensor", _right, takes="i", label="rshift_cpu", scalar="Scalar", out=False)
@@ -86,4 +88,3 @@ xor_operator = _operator("__xor__", bitwise_xor)
 iand_operator = _operator("__iand__", bitwise_and_)
 ior_operator = _operator("__ior__", bitwise_or_)
 ixor_operator = _operator("__ixor__", bitwise_xor_)
-

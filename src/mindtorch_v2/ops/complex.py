@@ -106,7 +106,16 @@ def _pair(a: Any, b: Any) -> Any:
 
 def _from_parts(schema: str, kernel: Any, formulas: dict[str, Any]) -> Op:
     return through_out(
-        Op(schema, kernel, rule="same", takes="f", number_fast=False, method=False, check=_check_parts, formulas=formulas)
+        Op(
+            schema,
+            kernel,
+            rule="same",
+            takes="f",
+            number_fast=False,
+            method=False,
+            check=_check_parts,
+            formulas=formulas,
+        )
     )
 
 
@@ -130,4 +139,3 @@ polar = _from_parts(
     lambda length, angle: _pair(length * np.cos(angle), length * np.sin(angle)),
     {"abs angle": _polar_parts},
 )
-

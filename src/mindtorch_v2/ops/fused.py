@@ -199,7 +199,11 @@ def _bound_rows(name: str, kernel: Any, keep: str, cut: str) -> tuple[Op, Op]:
         label="clamp",
         promotes=(bound,),
         check=_check_clamp,
-        formulas={"self": (lambda g, self, min: own(g, self, min)) if bound == "min" else (lambda g, self, max: own(g, self, max))},
+        formulas={
+            "self": (lambda g, self, min: own(g, self, min))
+            if bound == "min"
+            else (lambda g, self, max: own(g, self, max))
+        },
     )
     tensor = Op(
         f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor",
@@ -224,8 +228,12 @@ def _bound_formulas(bound: str, own: Any, cut: str) -> dict[str, Any]:
     return {"self": lambda g, self, max: own(g, self, max), "max": lambda g, self, max: of_bound(g, self, max)}
 
 
-clamp_min_scalar, clamp_min_tensor = _bound_rows("clamp_min", lambda a, low, out=None: kernels.clamp(a, low, None, out), "ge", "lt")
-clamp_max_scalar, clamp_max_tensor = _bound_rows("clamp_max", lambda a, high, out=None: kernels.clamp(a, None, high, out), "le", "gt")
+clamp_min_scalar, clamp_min_tensor = _bound_rows(
+    "clamp_min", lambda a, low, out=None: kernels.clamp(a, low, None, out), "ge", "lt"
+)
+clamp_max_scalar, clamp_max_tensor = _bound_rows(
+    "clamp_max", lambda a, high, out=None: kernels.clamp(a, None, high, out), "le", "gt"
+)
 clamp_min = by_operand("clamp_min", clamp_min_tensor, clamp_min_scalar)
 clamp_max = by_operand("clamp_max", clamp_max_tensor, clamp_max_scalar)
 clamp_min_ = by_operand("clamp_min_", in_place(clamp_min_tensor), in_place(clamp_min_scalar))

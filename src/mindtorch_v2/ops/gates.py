@@ -68,9 +68,7 @@ def prelu(self: Any, weight: Any) -> Any:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {self.dtype} and {weight.dtype}")
     count, ndim = weight.numel(), self.dim()
     if weight.dim() > 1:
-        raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
-        )
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
     if count != 1:
         if ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
@@ -230,7 +228,7 @@ def _halves(a: Any, dim: int) -> tuple[Any, Any]:
 def _glu_by_parts(self: Tensor, dim: int) -> Tensor:
     _halves(self._a, dim)
     half = self.size(dim) // 2
-    first, gate = self.narrow(dim, 0, half), self.narrow(dim, half, half)  # type: ignore[attr-defined]
+    first, gate = self.narrow(dim, 0, half), self.narrow(dim, half, half)
     return make(np.asarray(widened(_gated)(first._a, gate._a)))
 
 

@@ -29,8 +29,15 @@ def _function(name: str, kernel: Callable[..., Any], formula: Any = None, **opti
 # --- error functions --------------------------------------------------------------------------------------------------
 
 erf = _function("erf", kernels.erf, label="erf_vml_cpu", formula=lambda g, self: 2 / SQRT_PI * (-self.pow(2)).exp() * g)
-erfc = _function("erfc", kernels.erfc, label="erfc_vml_cpu", formula=lambda g, self: -2 / SQRT_PI * (-self.pow(2)).exp() * g)
-erfinv = _function("erfinv", kernels.erfinv, label="erfinv_vml_cpu", formula=lambda g, self: SQRT_PI / 2 * self.erfinv().pow(2).exp() * g)
+erfc = _function(
+    "erfc", kernels.erfc, label="erfc_vml_cpu", formula=lambda g, self: -2 / SQRT_PI * (-self.pow(2)).exp() * g
+)
+erfinv = _function(
+    "erfinv",
+    kernels.erfinv,
+    label="erfinv_vml_cpu",
+    formula=lambda g, self: SQRT_PI / 2 * self.erfinv().pow(2).exp() * g,
+)
 erf_, erfc_, erfinv_ = in_place(erf), in_place(erfc), in_place(erfinv)
 special_erfcx = _function(
     "special_erfcx", kernels.erfcx, lambda g, self, result: (2 * self * result - 2 / SQRT_PI) * g, method=False
@@ -276,4 +283,3 @@ _xlog1py = _x_log_rows("special_xlog1py", kernels.xlog1py, 1, ("", ".self_scalar
 xlogy = by_operand("xlogy", *_xlogy)
 special_xlog1py = by_operand("special_xlog1py", *_xlog1py)
 xlogy_ = by_operand("xlogy_", in_place(_xlogy[0]), in_place(_xlogy[1]))
-

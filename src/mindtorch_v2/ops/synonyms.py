@@ -6,7 +6,9 @@ from typing import Any
 
 from .._front import front
 from .._op import OPS, Op, composite
-from . import compare as _compare, special as _special, transcendental as _transcendental  # their rows come first
+from . import compare as _compare  # their rows come first
+from . import special as _special
+from . import transcendental as _transcendental
 from .arithmetic import by_operand
 from .fused import clamp, clamp_
 

@@ -238,7 +238,7 @@ nan_to_num = Op(
     rule="same",
     formulas={"self": lambda g, self: g * self.isfinite()},
 )
-through_out(nan_to_num)
+_nan_to_num_out: Any = through_out(nan_to_num).calls
 nan_to_num_ = in_place(
-    nan_to_num, calls=lambda self, nan, posinf, neginf: self.copy_(nan_to_num.calls(self, nan, posinf, neginf))
+    nan_to_num, calls=lambda self, nan, posinf, neginf: self.copy_(_nan_to_num_out(self, nan, posinf, neginf))
 )
