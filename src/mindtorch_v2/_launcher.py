@@ -100,8 +100,8 @@ class _MissingTorchModules:
 def install() -> None:
     """Let `torch` mean this package in this process and in the Python processes it starts."""
     if not any(finder is TorchFinder for finder in sys.meta_path):
-        sys.meta_path.insert(0, TorchFinder)  # type: ignore[arg-type]
-        sys.meta_path.append(_MissingTorchModules)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, TorchFinder)
+        sys.meta_path.append(_MissingTorchModules)
     sys.modules["torch"] = sys.modules[PACKAGE]
     if SHIM not in sys.path:  # where PYTHONPATH puts it
         sys.path.insert(min(1, len(sys.path)), SHIM)

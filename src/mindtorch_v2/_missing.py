@@ -101,4 +101,4 @@ def missing_module(fullname: str) -> ModuleNotFoundError:
 def install() -> None:
     """Explain missing modules from now on."""
     if not any(finder is MissingModules for finder in sys.meta_path):
-        sys.meta_path.append(MissingModules)  # type: ignore[arg-type]
+        sys.meta_path.append(MissingModules)

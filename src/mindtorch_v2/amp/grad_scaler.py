@@ -63,7 +63,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * convert.tensor(self._scale, dtype=outputs.dtype)  # type: ignore[operator]
+            return outputs * convert.tensor(self._scale, dtype=outputs.dtype)
         if isinstance(outputs, Iterable):
             kind = type(outputs)
             made = (self.scale(o) for o in outputs)

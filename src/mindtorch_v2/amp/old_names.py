@@ -27,7 +27,7 @@ class cpu_autocast(autocast):
 class GradScaler(_GradScaler):
     """GradScaler('cuda', …)."""
 
-    __init__ = functools.partialmethod(_GradScaler.__init__, "cuda")  # type: ignore[assignment]
+    __init__ = functools.partialmethod(_GradScaler.__init__, "cuda")
 
 
 __all__ = ["GradScaler", "cpu_autocast", "cuda_autocast", "custom_bwd", "custom_fwd"]

@@ -41,7 +41,7 @@ def init_reductions() -> None:
 
 
 __all__ = [
-    *multiprocessing.__all__,  # type: ignore[attr-defined]
+    *multiprocessing.__all__,
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -226,7 +226,7 @@ class _Archive:
             return self._mapped(info)
         array = np.empty(info.file_size, np.uint8)
         with _zip_errors(), self.zip.open(info) as entry:
-            view, at = memoryview(array), 0
+            view, at = array.data, 0
             while at < len(view):
                 count = entry.readinto(view[at:])  # type: ignore[attr-defined]
                 if not count:

@@ -154,11 +154,11 @@ def _on(cls: Any, data: Tensor, requires_grad: Any) -> Any:
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
-    return _on(Parameter, _expect_tensor(data), requires_grad)  # type: ignore[no-any-return]
+    return _on(Parameter, _expect_tensor(data), requires_grad)
 
 
 def _rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Parameter:
-    return set_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)  # type: ignore[no-any-return]
+    return set_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
@@ -185,7 +185,7 @@ def _get_layout(name: str) -> Any:
     return _device._constant(name.removeprefix("torch."))
 
 
-REBUILD = {
+REBUILD: dict[str, Any] = {
     f.__name__: f
     for f in (
         _rebuild_tensor,
@@ -271,7 +271,7 @@ def _reduce_plain(t: Tensor, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]
     a = _dense(a)
     owner = memory_owner(a)
     offset = (address(a) - address(owner)) // d.itemsize if a.size else 0
-    rest = (offset, tuple(a.shape), element_strides(a), requires_grad, OrderedDict())
+    rest: tuple[Any, ...] = (offset, tuple(a.shape), element_strides(a), requires_grad, OrderedDict())
     kind = TYPE_OF.get(d)
     if kind is None:
         return _rebuild_tensor_v3, (Reference(a, UNTYPED), *rest, d)

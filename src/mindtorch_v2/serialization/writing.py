@@ -20,9 +20,10 @@ from .rebuild import Nested, Pieces, Reference, _get_layout, reduce_tensor, stor
 
 ALIGNMENT = 64  # of storages in the file, so that they can be mapped into memory
 _STANDARD_REDUCE = Tensor.__reduce_ex__
+_Pickler: Any = pickle._Pickler
 
 
-class TorchPickler(pickle._Pickler):  # type: ignore[name-defined,misc]
+class TorchPickler(_Pickler):
     """Writes our objects under torch's names. The C pickler has no say in names, hence Python's."""
 
     def __init__(self, file: Any, protocol: int, pieces: Pieces) -> None:
@@ -54,7 +55,7 @@ class TorchPickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         self.write(pickle.GLOBAL + f"{module}\n{qualified}\n".encode())
         self.memoize(obj)
 
-    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global}  # type: ignore[attr-defined]
+    dispatch = {**_Pickler.dispatch, FunctionType: save_global}
 
 
 def save(

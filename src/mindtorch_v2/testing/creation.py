@@ -52,7 +52,7 @@ def make_tensor(
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
         result[result == 0] = 1 if dtype.category < 2 else _dtype.finfo(dtype).tiny
-    return result.requires_grad_() if requires_grad else result  # type: ignore[no-any-return]
+    return result.requires_grad_() if requires_grad else result
 
 
 def _draw(empty: Any, dtype: DType, low: float, high: float) -> Any:

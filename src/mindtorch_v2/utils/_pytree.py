@@ -65,8 +65,8 @@ class TreeSpec:
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
-        self.num_nodes = 1 + sum(c.num_nodes for c in children_specs)
-        self.num_leaves = sum(c.num_leaves for c in children_specs) if type is not None else 1
+        self.num_nodes: int = 1 + sum(c.num_nodes for c in children_specs)
+        self.num_leaves: int = sum(c.num_leaves for c in children_specs) if type is not None else 1
         self.num_children = len(children_specs)
 
     def is_leaf(self) -> bool:

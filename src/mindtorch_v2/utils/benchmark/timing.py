@@ -67,7 +67,8 @@ class Timer:
         self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
         """Blocks of runs until `min_run_time` seconds have passed."""
-        number, times = self._block_size(min_run_time), []
+        times: list[float] = []
+        number = self._block_size(min_run_time)
         while not times or sum(times) < min_run_time:
             times.append(self._timer.timeit(number))
             if callback is not None:
@@ -83,7 +84,8 @@ class Timer:
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
         """Blocks of runs until they agree to within `threshold` of their median, or `max_run_time` has passed."""
-        number, times = self._block_size(min_run_time), []
+        times: list[float] = []
+        number = self._block_size(min_run_time)
         while True:
             times.append(self._timer.timeit(number))
             if callback is not None:
