@@ -124,8 +124,8 @@ def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = 
     source, found = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
     if not (found.is_floating_point or found.is_complex):
         raise ValueError(
-            f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: "
-            f"{found}"
+            f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. "
+            f"Got: {found}"
         )
     total = sum(input, dim, keepdim=keepdim, dtype=found, mask=mask)
     return total / _counted(input, dim, builtins.bool(keepdim), mask)

@@ -302,8 +302,10 @@ def test_gradients_agree_with_differences(name: str, dtype: Any) -> None:
     assert gradcheck(function, (matrix(shape, dtype).requires_grad_(),), atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["cholesky", "inv", "det", "solve", "lu", "qr", "householder_product", "svdvals",
-                                  "svd projectors", "eigh projector", "pinv", "matrix_exp", "solve_triangular"])  # fmt: skip
+TWICE = """cholesky inv det solve lu qr householder_product svdvals pinv matrix_exp solve_triangular""".split()
+
+
+@pytest.mark.parametrize("name", [*TWICE, "svd projectors", "eigh projector"])
 def test_second_gradients_agree_with_differences(name: str) -> None:
     function, shape = GRADIENTS[name]
     assert gradgradcheck(function, (matrix(shape).requires_grad_(),), atol=1e-4)
@@ -346,7 +348,7 @@ def test_matrices_without_what_is_asked(call: Any, text: str) -> None:
     ("call", "kind", "text"),
     [
         (lambda: L.inv(torch.zeros(2, 3)), RuntimeError, "A must be batches of square matrices, but they are 2 by 3"),
-        (lambda: L.det(torch.zeros(3)), RuntimeError, "linalg.det: The input tensor A must have at least 2 dimensions."),
+        (lambda: L.det(torch.zeros(3)), RuntimeError, "linalg.det: The input tensor A must have at least 2 dim"),
         (lambda: L.qr(torch.ones(2, 2).long()), RuntimeError, "Expected a floating point or complex tensor"),
         (lambda: L.svd(torch.ones(2, 2).half()), NotImplementedError, "\"linalg_svd_cpu\" not implemented for 'Half'"),
         (lambda: L.lu_factor(torch.zeros(2, 2)), RuntimeError, r"U\[1,1\] is zero and using it on lu_solve"),

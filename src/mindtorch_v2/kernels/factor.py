@@ -27,7 +27,7 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
     m, n = a.shape[-2:]
     rank = min(m, n)
     batch = a.shape[:-2]
-    w = np.array(a, order="C").reshape(-1, m, n) if a.size else np.zeros((int(np.prod(batch)), m, n), a.dtype)
+    w = np.array(a, order="C").reshape(int(np.prod(batch)), m, n)
     pivots = np.zeros((w.shape[0], rank), INT32)
     info = np.zeros(w.shape[0], INT32)
     with np.errstate(all="ignore"):
@@ -63,7 +63,7 @@ def _eliminate_panel(w: Array, pivots: Array, info: Array, start: int, stop: int
 
 def permutation(pivots: Array, rows: int) -> Array:
     """The order of rows that a sequence of exchanges leaves, for each matrix."""
-    flat = pivots.reshape(-1, pivots.shape[-1]) if pivots.size else np.zeros((int(np.prod(pivots.shape[:-1])), 0), INT32)
+    flat = pivots.reshape(int(np.prod(pivots.shape[:-1])), pivots.shape[-1])
     order = np.tile(np.arange(rows), (flat.shape[0], 1))
     each = np.arange(flat.shape[0])
     for j in range(flat.shape[1]):

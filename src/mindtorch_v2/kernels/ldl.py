@@ -19,7 +19,7 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     blocks of size 2), and for each matrix 0 or the first block that is zero."""
     n = a.shape[-1]
     hermitian = hermitian and a.dtype.kind == "c"
-    w = np.tril(a).reshape(-1, n, n) if a.size else np.zeros((int(np.prod(a.shape[:-2])), n, n), a.dtype)
+    w = np.tril(a).reshape(int(np.prod(a.shape[:-2])), n, n)
     pivots = np.zeros((w.shape[0], n), INT32)
     info = np.zeros(w.shape[0], INT32)
     for i, matrix in enumerate(w):

@@ -10,7 +10,6 @@ import numpy as np
 from .._errors import LinAlgError, broadcast_error
 from .._meta import MetaArray
 from .._op import OPS, result_type
-from .._tensor import make
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
 from .matrix import conj, matmul
@@ -154,10 +153,6 @@ def without_diagonal(x: Any) -> Any:
 def imaginary(x: Any) -> Any:
     """`i Im x`, as a complex tensor."""
     return (x - conj(x)) / 2
-
-
-def eye_like(x: Any, size: int) -> Any:
-    return make(np.eye(size, dtype=x._a.dtype))
 
 
 def total(*parts: Any) -> Any:

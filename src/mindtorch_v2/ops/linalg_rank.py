@@ -140,9 +140,8 @@ def _matrix_rank(input: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 @front("linalg_matrix_rank")
 def linalg_matrix_rank(
-    input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None,
-    A: Any = None,
-) -> Any:  # fmt: skip
+    input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+) -> Any:
     """How many singular values are above the tolerance."""
     if isinstance(tol, bool):
         tol, hermitian = None, tol

@@ -31,7 +31,6 @@ from .triangle import diag_embed
 from .view import unsqueeze
 
 
-
 def wants_graph(x: Any) -> bool:
     """Whether backward may ask for the vectors of this matrix."""
     return grad_mode.is_grad_enabled() and graph.edge(x) is not None
@@ -160,7 +159,8 @@ def _eigh_gradient(grads: Any, values: Any, V: Any) -> Any:
         return None if gL is None else matmul(V * unsqueeze(gL, -2), mH(V))
     turned = matmul(mH(V), gV)
     require_phase_free(diagonal_of(turned), "linalg_eigh_backward", "eigenvectors")
-    inner = without_diagonal(turned / _gaps(values))
+    # Only the skew part turns the vectors; keeping to it makes the gradient Hermitian, as A is.
+    inner = without_diagonal(_skew(turned) / 2 / _gaps(values))
     if gL is not None:
         inner = inner + diag_embed(gL)
     return chain(V, inner, mH(V))
