@@ -87,11 +87,11 @@ def realise(package, index):
     return tuple(realise(package, part) for part in index)
 
 
-def outcome(function):
+def outcome(function, *args):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return function(), None
+            return function(*args), None
         except Exception as error:
             return None, error
 
@@ -130,8 +130,8 @@ def test_reading_agrees(seed):
         data = np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
         index = random_index(rng, shape)
         what = f"{shape}[{index}]"
-        theirs, their_error = outcome(lambda: read(torch, data, index))
-        mine, my_error = outcome(lambda: read(mindtorch_v2, data, index))
+        theirs, their_error = outcome(read, torch, data, index)
+        mine, my_error = outcome(read, mindtorch_v2, data, index)
         if isinstance(my_error, IndexError) and unchecked(data, index):
             continue
         same_errors(my_error, their_error, what)
@@ -200,8 +200,8 @@ def test_writing_agrees(seed):
             continue
         what = f"{shape}[{index}] = {value!r}"
         for writer in (write_plain, write):
-            theirs, their_error = outcome(lambda: writer(torch, data, index, value))
-            mine, my_error = outcome(lambda: writer(mindtorch_v2, data, index, value))
+            theirs, their_error = outcome(writer, torch, data, index, value)
+            mine, my_error = outcome(writer, mindtorch_v2, data, index, value)
             if isinstance(my_error, IndexError) and unchecked(data, index):
                 continue
             same_errors(my_error, their_error, what)

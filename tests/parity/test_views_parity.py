@@ -80,9 +80,12 @@ def view_step(program, t):
     return "[...]", lambda x: x[...]
 
 
+CHANGES = ["mul_", "mul_ leaf", "add_ leaf", "zero_", "fill_", "setitem", "copy_", "unsqueeze_"]
+
+
 def change_step(program, t):
     """A random in-place change, as a function of a tensor, a second leaf and the package."""
-    name = str(program.rng.choice(["mul_", "mul_ leaf", "add_ leaf", "zero_", "fill_", "setitem", "copy_", "unsqueeze_"]))
+    name = str(program.rng.choice(CHANGES))
     if name == "mul_":
         return name, lambda x, other: x.mul_(3.0)
     if name == "mul_ leaf":
@@ -153,11 +156,11 @@ def random_program(seed):
     return data, steps, "; ".join(words)
 
 
-def outcome(function):
+def outcome(function, *args):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return function(), None
+            return function(*args), None
         except Exception as error:
             return None, error
 
@@ -166,8 +169,8 @@ def outcome(function):
 def test_programs_agree(block):
     for seed in range(block * PROGRAMS, (block + 1) * PROGRAMS):
         data, steps, words = random_program(seed)
-        theirs, their_error = outcome(lambda: play(torch, data, steps))
-        mine, my_error = outcome(lambda: play(mindtorch_v2, data, steps))
+        theirs, their_error = outcome(play, torch, data, steps)
+        mine, my_error = outcome(play, mindtorch_v2, data, steps)
         what = f"program {seed}: {words}: {my_error!r} instead of {their_error!r}"
         assert (my_error is None) == (their_error is None), what
         if their_error is not None:
