@@ -218,8 +218,10 @@ def _saved_tuple(op: Any, numbers_possible: bool) -> str:
         if kind == "input":
             users = {t for u in _users(op, name) for t in u.split()}
             keep = "" if users >= set(targets) else " or ".join(f"ag_{_python_name(op, u)} is not None" for u in users)
-            version = f"VERSION({py})" if numbers_possible or op.optional(name) else (
-                f"(0 if {py}._v is None else {py}._v.version)"
+            version = (
+                f"VERSION({py})"
+                if numbers_possible or op.optional(name)
+                else (f"(0 if {py}._v is None else {py}._v.version)")
             )
             parts.append(f"({py} if {keep} else None)" if keep else py)
             parts.append(version)
@@ -388,7 +390,7 @@ def finish_list(lines: Lines, op: Any, flags: int) -> None:
 def backward_source(op: Any) -> str:
     """The text of the function that runs an op's gradient formulas."""
     lines = Lines()
-    lines.add(f"def backward(node, grads):")
+    lines.add("def backward(node, grads):")
     lines.depth += 1
     lines.add("s = node.saved", "if s is None: raise RuntimeError(FREED)", "e = node.edges", "g = grads[0]")
     position = 0
@@ -408,7 +410,7 @@ def backward_source(op: Any) -> str:
             local += f"_{kind}" if kind in ("sizes", "dtype", "strides", "geometry") else ""
             lines.add(f"{local} = s[{position}]")
             position += 1
-    results = []
+    results: list[str] = []
     index = 0
     for target, parameters in op.formula_parameters.items():
         names = target.split()
@@ -442,7 +444,9 @@ def node_source(op: Any) -> str:
         lines.add(f"r{i} = t{i}_._a", f"if t{i}_._v is None: t{i}_._v = STORAGE()")
     for name in op.differentiable:
         py = op.arguments[name].python_name
-        lines.add(f"ag_{py} = [EDGE(x) for x in {py}]" if op.arguments[name].is_tensor_list else f"ag_{py} = EDGE({py})")
+        lines.add(
+            f"ag_{py} = [EDGE(x) for x in {py}]" if op.arguments[name].is_tensor_list else f"ag_{py} = EDGE({py})"
+        )
     if count == 1:
         _make_node(lines, op, "r0.shape", "r0.dtype", numbers_possible=True)
     else:

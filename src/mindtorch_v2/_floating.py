@@ -19,7 +19,7 @@ _leave: Callable[[Any], None]
 _QUIET: Any
 
 try:  # NumPy's own way of doing it takes 2 µs a time; its context variable a tenth of that.
-    from numpy._core.umath import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]
+    from numpy._core.umath import _extobj_contextvar, _make_extobj
 
     _enter, _leave, _QUIET = _extobj_contextvar.set, _extobj_contextvar.reset, _make_extobj(all="ignore")
 except ImportError:

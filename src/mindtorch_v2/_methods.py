@@ -56,7 +56,7 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     )
 
 
-Tensor.__str__ = __repr__  # type: ignore[assignment, method-assign]
+Tensor.__str__ = __repr__  # type: ignore[ method-assign]
 
 
 def _parameter_repr(self: Parameter) -> str:
@@ -249,8 +249,7 @@ TYPE_STRINGS = {
 _TYPE_NAMES = {d: name for name, d in TYPE_STRINGS.items()}
 
 
-@method
-def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """The tensor's type as text, or the tensor in another type."""
     if dtype is None:
         return _TYPE_NAMES.get(self.dtype, str(self.dtype))
@@ -263,8 +262,7 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: 
     return convert.to_dtype(self, dtype)
 
 
-type_ = type
-del type
+Tensor.type = _type  # type: ignore[method-assign, attr-defined]
 
 
 @method

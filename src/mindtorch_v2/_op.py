@@ -17,18 +17,29 @@ import numpy as np
 
 from . import _codegen, _forward, _schema, _tap
 from ._codegen import MISSING
-from ._dtype import SCALAR_TYPE_NUMBERS, bfloat16, can_cast, combine, dtype, float16, float32, get_default_dtype
-from ._dtype import FROM_NUMPY, number_type
-from ._floating import quiet
+from ._dtype import (
+    FROM_NUMPY,
+    SCALAR_TYPE_NUMBERS,
+    bfloat16,
+    can_cast,
+    combine,
+    dtype,
+    float16,
+    float32,
+    get_default_dtype,
+    number_type,
+)
 from ._errors import broadcast_error, refuse_overlap, shape_text
+from ._floating import quiet
 from ._meta import MetaArray, meta, to_meta
 from ._schema import Argument
-from ._storage import CountedStorage, OneOfMany, Storage, View
+from ._storage import CountedStorage, Storage, View
+from ._tensor import FAST, Parameter, Tensor, alias, as_array, bump, make, new, storage_of
+from .autograd import grad_mode, graph, overrides
+from .autograd.engine import door
+from .autograd.node import FREED, Node, Output, unpack, unpack_result
 from .kernels.checks import not_implemented
 from .kernels.passes import Numbers
-from ._tensor import FAST, Parameter, Tensor, alias, as_array, bump, make, new, storage_of
-from .autograd import anomaly, graph, grad_mode, overrides
-from .autograd.node import FREED, Node, Output, unpack, unpack_result
 
 NAMESPACE, EVENTS = _tap.NAMESPACE, _tap.EVENTS
 OPS: dict[str, Op] = {}
@@ -331,7 +342,7 @@ def _settle_aliases(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
             values[[a.name for a in op.schema.arguments].index(name)] = value
     for argument, value in zip(op.schema.arguments, values, strict=True):
         if value is MISSING:
-            raise TypeError(f"{op.schema.name}() missing 1 required positional arguments: \"{argument.python_name}\"")
+            raise TypeError(f'{op.schema.name}() missing 1 required positional arguments: "{argument.python_name}"')
     return (*values, *args[count : count + has_out])
 
 
@@ -421,7 +432,7 @@ def _compute(op: Op, given: tuple[Any, ...]) -> Any:
         return _meta_results(op, given)
     if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
         return compute_elementwise(op, given)
-    if op.rule is None and op.kernel is None or (op.calls is not None and _tap.SLOT.recorder is not None):
+    if (op.rule is None and op.kernel is None) or (op.calls is not None and _tap.SLOT.recorder is not None):
         token = grad_mode.set_enabled(False)
         try:
             assert op.calls is not None
@@ -429,12 +440,14 @@ def _compute(op: Op, given: tuple[Any, ...]) -> Any:
         finally:
             grad_mode.reset_enabled(token)
         return got._a if isinstance(got, Tensor) else [t._a for t in got]
+    assert op.kernel is not None
     return op.kernel(*[unwrap(v) for v in given])
 
 
 def _on_meta(values: Iterable[Any]) -> bool:
     return any(
-        type(v._a) is MetaArray if isinstance(v, Tensor) else isinstance(v, (list, tuple)) and _on_meta(v) for v in values
+        type(v._a) is MetaArray if isinstance(v, Tensor) else isinstance(v, (list, tuple)) and _on_meta(v)
+        for v in values
     )
 
 
@@ -621,7 +634,7 @@ def _list_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> Node:
     else:
         sized.shape = tuple(t._a.shape for t in tensors)
         sized.dtype = tuple(t._a.dtype for t in tensors)
-    return sized  # type: ignore[no-any-return]
+    return sized
 
 
 _sized: dict[tuple[type, int], type] = {}
@@ -703,7 +716,7 @@ def _mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
     if _saves_self(op, given):
         token = grad_mode.set_enabled(False)
         try:
-            original = graph.door.clone(self)
+            original = door.clone(self)
         finally:
             grad_mode.reset_enabled(token)
         original._ag = graph.edge(self)
@@ -913,7 +926,14 @@ def binary(name: str, ufunc: Callable[..., Any], rule: str = "same", **options: 
     return Op(schema, options.pop("kernel", None), rule=rule, ufunc=ufunc, **_options(options))
 
 
-_OPTION_NAMES = set(inspect.signature(Op.__init__).parameters) - {"self", "schema", "kernel", "kind", "base", "formulas"}
+_OPTION_NAMES = set(inspect.signature(Op.__init__).parameters) - {
+    "self",
+    "schema",
+    "kernel",
+    "kind",
+    "base",
+    "formulas",
+}
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,6 @@ class InputRecord(NamedTuple):
     concrete: list[Any]
 
 
-
 def describe_plain(key: Any) -> InputRecord:
     """Describes inputs that belong to no schema, such as those of autograd nodes. The op layer puts its own here."""
     raise TypeError(f"expected an InputRecord, got {key!r}")
@@ -137,7 +136,6 @@ class Lane:
         self.native_id = threading.get_native_id()
         self.name = thread.name
         self.index = index
-
 
     def listen(self, wanted: bool) -> None:
         """Keep (or drop) what the thread writes from now on. A dropping lane costs its thread no test."""

@@ -178,14 +178,14 @@ class _MetaTensor(Tensor):
     knows meta. It says it is a Tensor, and as soon as it holds memory it becomes one."""
 
     __slots__ = ()
-    __class__ = property(lambda self: Tensor)  # type: ignore[assignment]
+    __class__ = property(lambda self: Tensor)
 
 
 class _MetaParameter(Parameter):
     """The same for parameters."""
 
     __slots__ = ()
-    __class__ = property(lambda self: Parameter)  # type: ignore[assignment]
+    __class__ = property(lambda self: Parameter)
 
 
 FAST = frozenset((Tensor, Parameter))

@@ -173,7 +173,7 @@ def _batched(
     outs: Any, wanted: Any, grads: Any, retain: Any, create: bool, unused: Any, materialize: bool
 ) -> tuple[Any, ...]:
     """One backward pass per entry of the gradients' leading dimension, stacked."""
-    batches = [g for g in _as_tuple(grads)]
+    batches = list(_as_tuple(grads))
     rows = []
     for i in range(len(batches[0])):
         picked = tuple(b[i] for b in batches)

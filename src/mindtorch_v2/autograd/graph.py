@@ -283,7 +283,7 @@ def _node_made(node: Any) -> None:
 
 def pack_saved(node: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
     """Send what a node saved through a pack hook."""
-    saved = []
+    saved: list[Any] = []
     for item in node.saved:
         if isinstance(item, Tensor):
             saved.append(_packed(item, pack, unpack))

@@ -15,7 +15,7 @@ from .. import _op
 from .._errors import shape_text
 from .._front import front
 from .._tensor import Tensor, make
-from ..kernels import ctc
+from ..kernels import ctc, small
 from ..kernels import loss as kernels
 from ..kernels.checks import is_float, type_name
 from . import composed
@@ -44,7 +44,25 @@ _PUBLIC = "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, in
     grad_output=lambda g, target, weight, reduction, ignore_index: nll_loss(g, target, weight, reduction, ignore_index),
 )
 def _nll_loss_backward(g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
+    if _plain(x, target, weight, ignore_index):
+        try:
+            return small.nll_loss_backward(g, x, target, reduction)
+        except (IndexError, ValueError):
+            pass
     return kernels.nll_loss_backward(g, x, target, weight, reduction, ignore_index, total)
+
+
+def _plain(x: Any, target: Any, weight: Any, ignore_index: int) -> bool:
+    """Whether the kernel for small inputs may be tried."""
+    return (
+        weight is None
+        and ignore_index < 0
+        and small.is_small(x)
+        and x.ndim == 2
+        and target.ndim == 1
+        and target.size == x.shape[0]
+        and target.dtype == np.int64
+    )
 
 
 @op(
@@ -57,6 +75,11 @@ def _nll_loss_backward(g: Any, x: Any, target: Any, weight: Any, reduction: int,
     ),
 )
 def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    if _plain(x, target, weight, ignore_index):
+        try:
+            return small.nll_loss(x, target, reduction)
+        except IndexError:
+            pass
     return kernels.nll_loss(x, target, weight, reduction, ignore_index)
 
 
@@ -75,7 +98,9 @@ nll_loss = _nll_loss.function
         g, target, weight, reduction, ignore_index
     ),
 )
-def _nll_loss2d_backward(g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
+def _nll_loss2d_backward(
+    g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any
+) -> Any:
     return kernels.nll_loss2d_backward(g, x, target, weight, reduction, ignore_index, total)
 
 
@@ -145,7 +170,7 @@ def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothin
             f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
             f"weight tensor of shape: {shape_text(weight._a.shape)}"
         )
-    scores = log_softmax(self, dim, self.dtype)
+    scores = log_softmax(self, dim)
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / classes
     product = scores * target
@@ -162,7 +187,7 @@ def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignored: int,
     """Cross entropy where each class has a share of the target's probability."""
     if smoothing > 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing:g}")
-    scores = log_softmax(self, dim, self.dtype)
+    scores = log_softmax(self, dim)
     loss = nll_loss_nd(scores, target, weight, reduction, ignored)
     weighted = scores if weight is None else scores * _per_class(weight, self._a.ndim, dim)
     hidden = target == ignored
@@ -193,7 +218,7 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         return _probabilities(self, target, weight, reduction, label_smoothing, dim)
     if label_smoothing > 0:
         return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing, dim)
-    return nll_loss_nd(log_softmax(self, dim, self.dtype), target, weight, reduction, ignore_index)
+    return nll_loss_nd(log_softmax(self, dim), target, weight, reduction, ignore_index)
 
 
 cross_entropy_loss = _cross_entropy_loss.function
@@ -316,9 +341,7 @@ def _ctc_gradient(*args: Any) -> Any:
     out=False,
     nondiff=(1,),
     log_probs=lambda g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity: (
-        _ctc_gradient(
-            g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
-        )
+        _ctc_gradient(g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity)
     ),
 )
 def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,

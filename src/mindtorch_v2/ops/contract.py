@@ -5,6 +5,7 @@ They arrange their operands and leave the arithmetic to the products in `matrix`
 
 from __future__ import annotations
 
+import functools
 import math
 import string
 from collections import Counter
@@ -66,12 +67,11 @@ def _parse(equation: str, count: int) -> tuple[list[list[str]], list[str] | None
     return inputs, _labels(right, len(left) + 2, "output") if arrow else None
 
 
-def _spelled_out(inputs: list[list[str]], operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
+def _spelled_out(inputs: list[list[str]], ndims: Sequence[int]) -> tuple[list[list[str]], list[str]]:
     """Ellipses replaced by labels of their own, one per dimension they stand for; and the longest such run."""
     run: list[str] = []
     spelled = []
-    for number, (labels, operand) in enumerate(zip(inputs, operands)):
-        ndim = operand._a.ndim
+    for number, (labels, ndim) in enumerate(zip(inputs, ndims)):
         spare = ndim - len(labels) + (1 if ELLIPSIS in labels else 0)
         if (ELLIPSIS in labels and spare < 0) or (ELLIPSIS not in labels and spare != 0):
             more = "is greater than" if ELLIPSIS in labels else "does not match"
@@ -100,6 +100,16 @@ def _output_labels(given: list[str] | None, counts: Counter[str], run: list[str]
         if given.count(label) > 1:
             raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
     return [each for label in given for each in (run if label == ELLIPSIS else [label])]
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], list[str], list[str]]:
+    """Labels of each operand's dimensions, of the output's, and all of them in the order operands are brought into."""
+    inputs, given = _parse(equation, len(ndims))
+    spelled, run = _spelled_out(inputs, ndims)
+    counts = Counter(label for labels in spelled for label in labels)
+    output = _output_labels(given, counts, run)
+    return spelled, output, output + [x for x in (*run, *LETTERS) if counts[x] and x not in output]
 
 
 def _aligned(operand: Any, labels: list[str], order: list[str], number: int) -> Any:
@@ -180,11 +190,7 @@ def sumproduct_pair(left: Any, right: Any, summed: list[int]) -> Any:
 
 @composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
 def _einsum(equation: str, tensors: Sequence[Any], path: Any) -> Any:
-    inputs, given = _parse(equation, len(tensors))
-    spelled, run = _spelled_out(inputs, tensors)
-    counts = Counter(label for labels in spelled for label in labels)
-    output = _output_labels(given, counts, run)
-    order = output + [label for label in (*run, *LETTERS) if counts[label] and label not in output]
+    spelled, output, order = _plan(equation, tuple(x._a.ndim for x in tensors))
     aligned = [_aligned(x, labels, order, i) for i, (x, labels) in enumerate(zip(tensors, spelled))]
     _check_sizes(aligned, order)
     if len(aligned) == 1:
@@ -235,9 +241,7 @@ def einsum(*args: Any) -> Any:
 # --- by axis ----------------------------------------------------------------------------------------------------------
 
 
-@composite(
-    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", out=True, method=False
-)
+@composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", out=True, method=False)
 def _tensordot(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
@@ -273,7 +277,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     if isinstance(dims, (tuple, list)):
         dims_a, dims_b = dims
     elif isinstance(dims, Tensor) and dims.numel() > 1:
-        dims_a, dims_b = dims.tolist()  # type: ignore[attr-defined]
+        dims_a, dims_b = dims.tolist()
     else:
         count = int(dims)
         if count < 0:
@@ -389,9 +393,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
 def _power(self: Any, n: int) -> Any:
     if self._a.ndim < 2 or self._a.shape[-1] != self._a.shape[-2]:
         if self._a.ndim < 2:
-            raise RuntimeError(
-                "linalg.matrix_power: The input tensor A must have at least 2 dimensions."
-            )
+            raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
         raise RuntimeError(
             f"linalg.matrix_power: A must be batches of square matrices, but they are {self._a.shape[-2]} by "
             f"{self._a.shape[-1]} matrices"
@@ -413,9 +415,9 @@ def _power(self: Any, n: int) -> Any:
 
 
 matrix_power = composite("matrix_power(Tensor self, int n) -> Tensor", out=True)(_power).function
-linalg_matrix_power = composite(
-    "linalg_matrix_power(Tensor self, int n) -> Tensor", out=True, method=False
-)(_power).function
+linalg_matrix_power = composite("linalg_matrix_power(Tensor self, int n) -> Tensor", out=True, method=False)(
+    _power
+).function
 
 
 # --- cross products and bilinear forms --------------------------------------------------------------------------------
@@ -483,15 +485,9 @@ trilinear = op(
     "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
     "int unroll_dim=1) -> Tensor",
     out=False,
-    i1=lambda g, i2, i3, expand1, expand2, expand3, sumdim: trilinear(
-        g, i2, i3, sumdim, expand2, expand3, expand1
-    ),
-    i2=lambda g, i1, i3, expand1, expand2, expand3, sumdim: trilinear(
-        i1, g, i3, expand1, sumdim, expand3, expand2
-    ),
-    i3=lambda g, i1, i2, expand1, expand2, expand3, sumdim: trilinear(
-        i1, i2, g, expand1, expand2, sumdim, expand3
-    ),
+    i1=lambda g, i2, i3, expand1, expand2, expand3, sumdim: trilinear(g, i2, i3, sumdim, expand2, expand3, expand1),
+    i2=lambda g, i1, i3, expand1, expand2, expand3, sumdim: trilinear(i1, g, i3, expand1, sumdim, expand3, expand2),
+    i3=lambda g, i1, i2, expand1, expand2, expand3, sumdim: trilinear(i1, i2, g, expand1, expand2, sumdim, expand3),
 )(_trilinear_array).function
 
 
@@ -505,7 +501,9 @@ def _check_bilinear(a: Any, b: Any, weight: Any, bias: Any) -> None:
             )
     for name, x, n in (("input1", a, weight.shape[1]), ("input2", b, weight.shape[2])):
         if x.shape[-1] != n:
-            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {x.shape[-1]} but expected {n}")
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {x.shape[-1]} but expected {n}"
+            )
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"

@@ -115,7 +115,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         return _to_dtype.function(self, dtype, non_blocking, copy)
     where = None if device is None else _device.usable(device)
     return _to_layout.function(self, dtype=self.dtype if dtype is None else dtype, device=where,
-                               non_blocking=non_blocking, copy=copy) # fmt: skip
+                               non_blocking=non_blocking, copy=copy)  # fmt: skip
 
 
 def _to_format(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:

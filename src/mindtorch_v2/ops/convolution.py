@@ -72,7 +72,6 @@ def _gradients(g: Any, x: Any, weight: Any, stride: Shape, padding: Shape, dilat
 def _backward_gradients(grads: Any, given: Any, input: Any, weight: Any, geometry: tuple[Any, ...], needs: Any) -> Any:
     """Gradients of the gradients. A convolution is linear in its input and in its weight, so they are convolutions."""
     by_input, by_weight, by_bias = grads
-    stride, padding, dilation, transposed, output_padding, groups = geometry
     by_given = by_x = by_w = None
     if needs[0]:
         parts = [
@@ -127,8 +126,10 @@ convolution_backward = op(
     _BACKWARD,
     out=False,
     calls=_backward_calls,
-    grad_output__input__weight=lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: _backward_gradients(  # noqa: E501
-        grads, grad_output, input, weight, (stride, padding, dilation, transposed, output_padding, groups), needs
+    grad_output__input__weight=lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: (
+        _backward_gradients(
+            grads, grad_output, input, weight, (stride, padding, dilation, transposed, output_padding, groups), needs
+        )
     ),
 )(_backward_array).function
 

@@ -321,7 +321,7 @@ def _fill_tensor(self: Tensor, value: Tensor) -> Tensor:
 @front("fill")
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor of the same size with every element `value`."""
-    return (_fill_tensor if isinstance(value, Tensor) else _fill).function(input, value)  # type: ignore[no-any-return]
+    return (_fill_tensor if isinstance(value, Tensor) else _fill).function(input, value)
 
 
 @mutating(

@@ -21,7 +21,6 @@ from .matrix import matmul
 from .reduce import vector_norm
 from .view import broadcast_tensors, expand, unsqueeze
 
-
 # --- between two sets -------------------------------------------------------------------------------------------------
 
 
@@ -84,9 +83,7 @@ def _check_cdist(x1: Any, x2: Any, p: float) -> tuple[int, ...]:
         if not is_float(x.dtype):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     try:

@@ -29,7 +29,7 @@ def _sum_to(gradient: Tensor, shape: tuple[int, ...], node: Node, nr: int) -> Te
 def _cast(gradient: Tensor, np_dtype: Any) -> Tensor:
     wanted = FROM_NUMPY[np_dtype]
     if gradient.dtype.is_complex and not wanted.is_complex:
-        gradient = gradient.real  # type: ignore[attr-defined]
+        gradient = gradient.real
     return to_dtype(gradient, wanted)
 
 
@@ -43,7 +43,7 @@ def _copy_like(gradient: Tensor, node: AccumulateGrad) -> Tensor:
 def _copy_strided(gradient: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """The gradient in memory of its own, laid out by strides."""
     blank = creation._empty_strided.function(shape, strides, dtype=gradient.dtype, device=gradient.device)
-    return creation._copy_.function(blank, gradient)  # type: ignore[no-any-return]
+    return creation._copy_.function(blank, gradient)
 
 
 door.add = arithmetic.add.function

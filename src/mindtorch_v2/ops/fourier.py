@@ -20,8 +20,8 @@ from .view import clone
 
 # How a transform is scaled: not at all, by the root of its length, by its length.
 NONE, BY_ROOT_N, BY_N = 0, 1, 2
-_FORWARD = {NONE: "backward", BY_ROOT_N: "ortho", BY_N: "forward"}
-_INVERSE = {NONE: "forward", BY_ROOT_N: "ortho", BY_N: "backward"}
+_FORWARD: dict[int, Any] = {NONE: "backward", BY_ROOT_N: "ortho", BY_N: "forward"}
+_INVERSE: dict[int, Any] = {NONE: "forward", BY_ROOT_N: "ortho", BY_N: "backward"}
 
 
 @op(
@@ -53,9 +53,7 @@ def _r2c_gradient(g: Any, self_sizes: Any, dim: Any, normalization: int, oneside
 
 @op(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
-    self=lambda g, self_sizes, dim, normalization, onesided: _r2c_gradient(
-        g, self_sizes, dim, normalization, onesided
-    ),
+    self=lambda g, self_sizes, dim, normalization, onesided: _r2c_gradient(g, self_sizes, dim, normalization, onesided),
 )
 def _r2c(a: Any, dim: Any, normalization: int, onesided: bool) -> Any:
     dim = tuple(dim)

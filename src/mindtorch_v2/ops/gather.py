@@ -19,7 +19,7 @@ from .view import broadcast_to, clone, expand, reshape
 
 def zeros_of(g: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Zeros of another size, else as `g`."""
-    return creation._zeros.function(sizes, dtype=g.dtype, device=g.device)  # type: ignore[no-any-return]
+    return creation._zeros.function(sizes, dtype=g.dtype, device=g.device)
 
 
 def _is_meta(a: Any) -> bool:
@@ -47,7 +47,7 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
             f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.type_name(indices._a.dtype)}"
         )
     if dim is None:
-        return gather(reshape(self, shape=(-1,)), 0, reshape(indices, shape=(-1,)))  # type: ignore[no-any-return]
+        return gather(reshape(self, shape=(-1,)), 0, reshape(indices, shape=(-1,)))
     rank = self._a.ndim
     if rank != indices._a.ndim:
         raise RuntimeError(
@@ -59,7 +59,7 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
     common = [m if n == 1 else n for m, n in zip(own, given, strict=True)]
     source = broadcast_to(self, size=(*common[:dim], own[dim], *common[dim + 1 :]))
     wanted = broadcast_to(indices, size=(*common[:dim], given[dim], *common[dim + 1 :]))
-    return gather(source, dim, wanted.remainder(own[dim]) if own[dim] else wanted)  # type: ignore[attr-defined,no-any-return]
+    return gather(source, dim, wanted.remainder(own[dim]) if own[dim] else wanted)
 
 
 # --- scatter ----------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def _scatter(place: int, input: Tensor, dim: int, index: Tensor, src: Any, reduc
         rows = _BY_VALUE if reduce is None else _VALUE_REDUCED
     if reduce is not None:
         options["reduce"] = reduce
-    return rows[place].function(input, dim, index, src, **options)  # type: ignore[no-any-return]
+    return rows[place].function(input, dim, index, src, **options)
 
 
 def _source(name: str, src: Any, value: Any) -> Any:
@@ -219,7 +219,7 @@ def _index_select_called(self: Tensor, dim: int, index: Tensor) -> Tensor:
         kernels.index_select(a, 0, index._a, out=made._a)
     else:
         made._a[...] = kernels.index_select(a, 0, index._a)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 @op(
@@ -243,7 +243,7 @@ index_select = _index_select.function
 
 def _index_select_gradient(grad: Tensor, self_sizes: Any, dim: int, index: Tensor) -> Tensor:
     g = grad if self_sizes else reshape(grad, shape=(1,) * index._a.ndim)
-    return index_add_(zeros_of(grad, self_sizes), dim, index, g if self_sizes else grad)  # type: ignore[no-any-return]
+    return index_add_(zeros_of(grad, self_sizes), dim, index, g if self_sizes else grad)
 
 
 _index_select_backward = composite(
@@ -329,14 +329,14 @@ _FILL_TENSOR = _index_fill_rows("int_Tensor", "Tensor", "IndexFillBackward1", _K
 def index_fill(input: Tensor, dim: Any = None, index: Any = None, value: Any = None, *, axis: Any = None) -> Tensor:
     """A copy with the slices that `index` names filled with one value."""
     row = (_FILL_TENSOR if isinstance(value, Tensor) else _FILL_NUMBER)[0]
-    return row.function(input, dim if axis is None else axis, index, value)  # type: ignore[no-any-return]
+    return row.function(input, dim if axis is None else axis, index, value)
 
 
 @front("index_fill_")
 def index_fill_(input: Tensor, dim: Any = None, index: Any = None, value: Any = None, *, axis: Any = None) -> Tensor:
     """Fill the slices that `index` names with one value."""
     row = (_FILL_TENSOR if isinstance(value, Tensor) else _FILL_NUMBER)[1]
-    return row.function(input, dim if axis is None else axis, index, value)  # type: ignore[no-any-return]
+    return row.function(input, dim if axis is None else axis, index, value)
 
 
 # --- index_reduce -----------------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ put_ = _put_.function
 
 @explicit("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", out=False, **_PUT)
 def _put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
-    return put_(clone(self), index, source, accumulate)  # type: ignore[no-any-return]
+    return put_(clone(self), index, source, accumulate)
 
 
 put = _put.function

@@ -50,7 +50,7 @@ def _select(self: Tensor, dim: int, i: int, real_dim: int) -> Tensor:
     n = shape[dim]
     if not -n <= i < n:
         raise out_of_bounds(i, real_dim, n)
-    return select(self, dim, i)  # type: ignore[no-any-return]
+    return select(self, dim, i)
 
 
 def _bound(value: Any) -> int | None:
@@ -79,7 +79,7 @@ def _slice(self: Tensor, dim: int, given: slice, skip_whole: bool) -> Tensor:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if skip_whole and step == 1 and not start and (end is None or end >= self._a.shape[dim]):
         return self
-    return slice_(self, dim, start, end, step)  # type: ignore[no-any-return]
+    return slice_(self, dim, start, end, step)
 
 
 def _flag(value: bool) -> Tensor:
@@ -266,7 +266,7 @@ def _chain(self: Tensor, parts: tuple[Any, ...]) -> Tensor:
             result, dim, real_dim = _slice(result, dim, part, skip_whole=True), dim + 1, real_dim + 1
         else:
             result, real_dim = _select(result, dim, part, real_dim), real_dim + 1
-    return alias_of(self) if result is self else result  # type: ignore[no-any-return]
+    return alias_of(self) if result is self else result
 
 
 def getitem(self: Tensor, index: Any) -> Tensor:
@@ -274,7 +274,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     kind = type(index)
     if kind is int:
         try:
-            return select(self, 0, index)  # type: ignore[no-any-return]
+            return select(self, 0, index)
         except IndexError:
             return _select(self, 0, index, 0)
     if kind is tuple:
@@ -283,25 +283,25 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return found
     basic = kind is tuple and _BASIC.issuperset(map(type, index))
     if NAMESPACE["MODES"] or type(self) not in PLAIN or (not basic and kind not in _SIMPLE and _takes_over(index)):
-        handled = _offered(Tensor.__getitem__, self, index)  # type: ignore[attr-defined]
+        handled = _offered(Tensor.__getitem__, self, index)
         if handled is not NotImplemented:
-            return handled  # type: ignore[no-any-return]
+            return handled
     if basic:
         return _chain(self, index)
     if index is None:
-        return unsqueeze(self, 0)  # type: ignore[no-any-return]
+        return unsqueeze(self, 0)
     if kind is slice:
         return _slice(self, 0, index, skip_whole=False)
     if kind is Tensor and index._a.ndim and self._a.ndim:
-        return index_op(self, _checked([index]))  # type: ignore[no-any-return]
+        return index_op(self, _checked([index]))
     if kind is list and self._a.ndim:
         listed = _list_index(index)
         if listed is not None:
-            return index_op(self, [listed])  # type: ignore[no-any-return]
+            return index_op(self, [listed])
     result, tensors = taken_apart(self, index)
     if tensors:
-        return index_op(result, _checked(tensors))  # type: ignore[no-any-return]
-    return alias_of(self) if result is self else result  # type: ignore[no-any-return]
+        return index_op(result, _checked(tensors))
+    return alias_of(self) if result is self else result
 
 
 _SIMPLE = frozenset((int, slice, Tensor, type(None), type(Ellipsis), bool))
@@ -392,7 +392,7 @@ def _without_ones(value: Tensor) -> Tensor:
     """A value without its leading dimensions of size one."""
     shape = value._a.shape
     first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return _view.function(value, size=shape[first:]) if first else value  # type: ignore[no-any-return]
+    return _view.function(value, size=shape[first:]) if first else value
 
 
 def _write(target: Tensor, value: Any) -> None:
@@ -464,7 +464,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if _write_quickly(self, index, value):
         return
     if overrides.has_torch_function((self, index, value)):
-        handled = _offered(Tensor.__setitem__, self, index, value)  # type: ignore[attr-defined]
+        handled = _offered(Tensor.__setitem__, self, index, value)
         if handled is not NotImplemented:
             return
     value = _assigned(self, value)
@@ -489,5 +489,5 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 getitem.__name__ = getitem.__qualname__ = "__getitem__"
 setitem.__name__ = setitem.__qualname__ = "__setitem__"
-Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+Tensor.__getitem__ = getitem
+Tensor.__setitem__ = setitem

@@ -71,7 +71,7 @@ def _index_array(a: Any, indices: Sequence[Any]) -> Any:
 
 def _index_gradient(g: Tensor, sizes: tuple[int, ...], indices: Any) -> Tensor:
     zeros = creation._zeros.function(sizes, dtype=g.dtype, device=g.device)
-    return _index_put_impl_.function(zeros, indices, g, True)  # type: ignore[no-any-return]
+    return _index_put_impl_.function(zeros, indices, g, True)
 
 
 @op(
@@ -129,7 +129,7 @@ def _fill_by_mask(self: Tensor, indices: Sequence[Any], values: Tensor) -> None:
     mask = next(i for i in indices if i is not None)
     for _ in range(self._a.ndim - len(indices) + 1 - mask._a.ndim):
         mask = unsqueeze(mask, -1)
-    self.masked_fill_(mask, item.function(values))  # type: ignore[attr-defined]
+    self.masked_fill_(mask, item.function(values))
 
 
 _ROW = "(Tensor{} self, Tensor?[] indices, Tensor values, bool accumulate=False{}) -> Tensor{}"
@@ -141,7 +141,7 @@ _FORMULAS: dict[str, Any] = {
 
 def _zero_at(g: Tensor, indices: Any) -> Tensor:
     zero = creation._zeros.function((), dtype=g.dtype, device=g.device)
-    return _index_put.function(g, indices, zero)  # type: ignore[no-any-return]
+    return _index_put.function(g, indices, zero)
 
 
 def _sum_like(g: Tensor, sizes: tuple[int, ...]) -> Tensor:
@@ -156,7 +156,7 @@ def _index_put_impl_(a: Any, indices: Sequence[Any], values: Any, accumulate: bo
 
 
 def _put_called(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool) -> Tensor:
-    return _index_put_impl_.function(self, indices, values, accumulate)  # type: ignore[no-any-return]
+    return _index_put_impl_.function(self, indices, values, accumulate)
 
 
 @mutating("index_put_" + _ROW.format("(a!)", "", "(a!)"), calls=_put_called, **_FORMULAS)
@@ -169,5 +169,5 @@ index_put_ = _index_put_.function
 
 @explicit("index_put" + _ROW.format("", "", ""), **_FORMULAS)
 def _index_put(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool) -> Tensor:
-    return index_put_(clone(self), indices, values, accumulate)  # type: ignore[no-any-return]
+    return index_put_(clone(self), indices, values, accumulate)
 

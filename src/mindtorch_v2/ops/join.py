@@ -102,12 +102,12 @@ def cat_error(arrays: Any, kept: Any, dim: int) -> Exception:
 
 @composite("concat(Tensor[] tensors, int dim=0) -> Tensor")
 def _concat(tensors: Any, dim: int) -> Tensor:
-    return cat(tensors, dim)  # type: ignore[no-any-return]
+    return cat(tensors, dim)
 
 
 @composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
 def _concatenate(tensors: Any, dim: int) -> Tensor:
-    return cat(tensors, dim)  # type: ignore[no-any-return]
+    return cat(tensors, dim)
 
 
 # --- stack ------------------------------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def _stack_shape(arrays: Any, dim: int) -> tuple[int, tuple[int, ...]]:
 def _stack_called(tensors: Any, dim: int) -> Tensor:
     dim, shape = _stack_shape([t._a for t in tensors], dim)
     if dim == len(shape) - 1:
-        return cat([unsqueeze(t, dim) for t in tensors], dim)  # type: ignore[no-any-return]
-    return _view.function(cat(tensors, dim), size=shape)  # type: ignore[no-any-return]
+        return cat([unsqueeze(t, dim) for t in tensors], dim)
+    return _view.function(cat(tensors, dim), size=shape)
 
 
 @op(
@@ -156,11 +156,11 @@ def _at_least(self: Tensor, rank: int) -> Tensor:
     if n >= rank:
         return self
     if rank == 1:
-        return reshape(self, shape=(1,))  # type: ignore[no-any-return]
+        return reshape(self, shape=(1,))
     if n == 0:
-        return reshape(self, shape=(1,) * rank)  # type: ignore[no-any-return]
+        return reshape(self, shape=(1,) * rank)
     front_ = unsqueeze(self, 0) if n == 1 else self
-    return front_ if rank == 2 else unsqueeze(front_, -1)  # type: ignore[no-any-return]
+    return front_ if rank == 2 else unsqueeze(front_, -1)
 
 
 def _at_least_rows(rank: int) -> Any:
@@ -192,31 +192,31 @@ def _need_some(name: str, tensors: Any) -> None:
 def _hstack(tensors: Any) -> Tensor:
     _need_some("hstack", tensors)
     lifted = atleast_1d(list(tensors))
-    return cat(lifted, 0 if lifted[0]._a.ndim == 1 else 1)  # type: ignore[no-any-return]
+    return cat(lifted, 0 if lifted[0]._a.ndim == 1 else 1)
 
 
 @composite("vstack(Tensor[] tensors) -> Tensor")
 def _vstack(tensors: Any) -> Tensor:
     _need_some("vstack", tensors)
-    return cat(atleast_2d(list(tensors)), 0)  # type: ignore[no-any-return]
+    return cat(atleast_2d(list(tensors)), 0)
 
 
 @composite("row_stack(Tensor[] tensors) -> Tensor")
 def _row_stack(tensors: Any) -> Tensor:
-    return _vstack.function(tensors)  # type: ignore[no-any-return]
+    return _vstack.function(tensors)
 
 
 @composite("dstack(Tensor[] tensors) -> Tensor")
 def _dstack(tensors: Any) -> Tensor:
     _need_some("dstack", tensors)
-    return cat(atleast_3d(list(tensors)), 2)  # type: ignore[no-any-return]
+    return cat(atleast_3d(list(tensors)), 2)
 
 
 @composite("column_stack(Tensor[] tensors) -> Tensor")
 def _column_stack(tensors: Any) -> Tensor:
     _need_some("column_stack", tensors)
     columns = [t if t._a.ndim > 1 else reshape(t, shape=(t._a.size, 1)) for t in tensors]
-    return _hstack.function(columns)  # type: ignore[no-any-return]
+    return _hstack.function(columns)
 
 
 # --- blocks, grids, combinations --------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def _block_diag(arrays: Any) -> Any:
 @front("block_diag")
 def block_diag(*tensors: Any) -> Tensor:
     """A matrix with the given ones along its diagonal."""
-    return _block_diag.function(tensors)  # type: ignore[no-any-return]
+    return _block_diag.function(tensors)
 
 
 def _grid(tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -300,8 +300,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
         )
-        return _meshgrid.function(tensors)  # type: ignore[no-any-return]
-    return _meshgrid_indexing.function(tensors, indexing=indexing)  # type: ignore[no-any-return]
+        return _meshgrid.function(tensors)
+    return _meshgrid_indexing.function(tensors, indexing=indexing)
 
 
 def _vectors(tensors: Any) -> None:
@@ -314,14 +314,14 @@ def _vectors(tensors: Any) -> None:
 def _cartesian_prod(tensors: Any) -> Tensor:
     _vectors(tensors)
     if len(tensors) == 1:
-        return tensors[0]  # type: ignore[no-any-return]
-    return stack([flatten(grid) for grid in _meshgrid.function(tensors)], 1)  # type: ignore[no-any-return]
+        return tensors[0]
+    return stack([flatten(grid) for grid in _meshgrid.function(tensors)], 1)
 
 
 @front("cartesian_prod")
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Every combination of one element of each vector, as rows."""
-    return _cartesian_prod.function(tensors)  # type: ignore[no-any-return]
+    return _cartesian_prod.function(tensors)
 
 
 @composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", method=False)
@@ -330,10 +330,10 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return creation._empty.function((0,), dtype=self.dtype)  # type: ignore[no-any-return]
+        return creation._empty.function((0,), dtype=self.dtype)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     n = self._a.size
     count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
     rows = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64, count * r).reshape(count, r)
-    return reshape(self.index_select(0, make(rows.reshape(-1))), shape=(count, r))  # type: ignore[attr-defined,no-any-return]
+    return reshape(self.index_select(0, make(rows.reshape(-1))), shape=(count, r))
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from .. import _op
 from .._dtype import FROM_NUMPY, combine
+from .._errors import broadcast_error
 from .._tensor import make
+from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
 from . import composed
 from .creation import empty_like, zeros_like
@@ -48,9 +50,19 @@ def reduced_array(loss: Any, reduction: int) -> Any:
 
 def promoted(*arrays: Any) -> tuple[list[Any], Any]:
     """Arrays in the type they are computed in (float32 for 16-bit floats), and the type of the result."""
+    for a in arrays[1:]:
+        if a is not None and a.shape != arrays[0].shape:
+            check_broadcast(arrays[0].shape, a.shape)
     result = combine([(2 if a.ndim else 1, FROM_NUMPY[a.dtype]) for a in arrays if a is not None]).np
     wide = np.dtype(np.float32) if is_half(result) else result
     return [None if a is None else a.astype(wide, copy=False) for a in arrays], result
+
+
+def check_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    try:
+        np.broadcast_shapes(a, b)
+    except ValueError:
+        raise broadcast_error(a, b) from None
 
 
 # --- functions of a difference ----------------------------------------------------------------------------------------
@@ -60,6 +72,7 @@ class Curve(NamedTuple):
     """A loss as a function of input minus target, with one number that shapes it: value and slope of arrays, and of
     tensors the slope and its own slope."""
 
+    name: str
     value: Callable[[Any, float], Any]
     slope: Callable[[Any, float], Any]
     tensor_slope: Callable[[Any, float], Any]
@@ -67,18 +80,21 @@ class Curve(NamedTuple):
 
 
 SQUARE = Curve(
+    "mse_cpu",
     value=lambda d, _: np.square(d),
     slope=lambda d, _: d * 2,
     tensor_slope=lambda d, _: d * 2,
     curvature=lambda d, _: 2,
 )
 SMOOTH = Curve(
+    "smooth_l1_cpu",
     value=lambda d, beta: np.where(np.abs(d) < beta, 0.5 / beta * d * d, np.abs(d) - 0.5 * beta) if beta else np.abs(d),
     slope=lambda d, beta: np.clip(d / beta, -1, 1) if beta else np.sign(d),
     tensor_slope=lambda d, beta: (d / beta).clamp(-1, 1) if beta else d.sign(),
     curvature=lambda d, beta: (d.abs() < beta) / beta if beta else 0,
 )
 HUBER = Curve(
+    "huber_cpu",
     value=lambda d, delta: np.where(np.abs(d) <= delta, 0.5 * d * d, delta * (np.abs(d) - 0.5 * delta)),
     slope=lambda d, delta: np.clip(d, -delta, delta),
     tensor_slope=lambda d, delta: d.clamp(-delta, delta),
@@ -93,6 +109,8 @@ def _difference(x: Any, target: Any) -> tuple[Any, Any]:
 
 def _value(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
     d, result = _difference(x, target)
+    if result.kind in "biu":
+        raise not_implemented(curve.name, result)
     return np.asarray(reduced_array(curve.value(d, number), reduction)).astype(result, copy=False)
 
 
@@ -154,8 +172,8 @@ smooth_l1_loss_backward = op(
     self=lambda g, grad_output, self, target, reduction, beta: _by_input(
         SMOOTH, g, grad_output, self, target, reduction, beta
     ),
-    target=lambda g, grad_output, self, target, reduction, beta: -_by_input(
-        SMOOTH, g, grad_output, self, target, reduction, beta
+    target=lambda g, grad_output, self, target, reduction, beta: (
+        -_by_input(SMOOTH, g, grad_output, self, target, reduction, beta)
     ),
 )(lambda g, x, target, reduction, beta: _slope(SMOOTH, g, x, target, reduction, beta)).function
 
@@ -188,8 +206,8 @@ huber_loss_backward = op(
     self=lambda g, grad_output, self, target, reduction, delta: _by_input(
         HUBER, g, grad_output, self, target, reduction, delta
     ),
-    target=lambda g, grad_output, self, target, reduction, delta: -_by_input(
-        HUBER, g, grad_output, self, target, reduction, delta
+    target=lambda g, grad_output, self, target, reduction, delta: (
+        -_by_input(HUBER, g, grad_output, self, target, reduction, delta)
     ),
 )(lambda g, x, target, reduction, delta: _slope(HUBER, g, x, target, reduction, delta)).function
 
@@ -236,6 +254,9 @@ SMALLEST_SLOPE = 1e-12
 
 
 def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> Any:
+    for other in (target, weight):
+        if other is not None and other.dtype != x.dtype:
+            raise RuntimeError(f"Found dtype {type_name(other.dtype)} but expected {type_name(x.dtype)}")
     (x, target, weight), result = promoted(x, target, weight)
     if x.size and not (x.min() >= 0 and x.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -287,9 +308,7 @@ binary_cross_entropy_backward = op(
     self=lambda g, grad_output, self, target, weight, reduction: _probability_curve(
         g, grad_output, self, target, weight, reduction
     ),
-    target=lambda g, grad_output, self, weight, reduction: _probability_target(
-        g, grad_output, self, weight, reduction
-    ),
+    target=lambda g, grad_output, self, weight, reduction: _probability_target(g, grad_output, self, weight, reduction),
 )(_cross_entropy_slope).function
 
 binary_cross_entropy = op(
@@ -305,6 +324,10 @@ binary_cross_entropy = op(
 
 
 def _logits_array(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    if target.dtype.kind in "biu":
+        raise RuntimeError(
+            f"result type {type_name(x.dtype)} can't be cast to the desired output type {type_name(target.dtype)}"
+        )
     (x, target, weight, pos_weight), result = promoted(x, target, weight, pos_weight)
     # -log(sigmoid(x)), without overflow on either side.
     loss = np.logaddexp(-x, x.dtype.type(0))

@@ -80,24 +80,24 @@ def _lifted(value: Any, other: Any) -> Tensor:
     d = combine((operand_rank(value), operand_rank(other)))
     if d.category == 1 and not d.is_signed:
         value = np.asarray(value).astype(d.np).item()
-    return creation._scalar_tensor.function(value, dtype=d)  # type: ignore[no-any-return]
+    return creation._scalar_tensor.function(value, dtype=d)
 
 
 @composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", method=False)
 def _where_self(condition: Tensor, self: Any, other: Tensor) -> Tensor:
-    return _where.function(condition, _lifted(self, other), other)  # type: ignore[no-any-return]
+    return _where.function(condition, _lifted(self, other), other)
 
 
 @composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", method=False)
 def _where_other(condition: Tensor, self: Tensor, other: Any) -> Tensor:
-    return _where.function(condition, self, _lifted(other, self))  # type: ignore[no-any-return]
+    return _where.function(condition, self, _lifted(other, self))
 
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", method=False)
 def _where_numbers(condition: Tensor, self: Any, other: Any) -> Tensor:
     d = combine((operand_rank(self), operand_rank(other)))
     values = [creation._scalar_tensor.function(v, dtype=d) for v in (self, other)]
-    return _where.function(condition, *values)  # type: ignore[no-any-return]
+    return _where.function(condition, *values)
 
 
 @composite("where(Tensor condition) -> Tensor[]", method=False)
@@ -152,7 +152,7 @@ def _is_operand(value: Any) -> bool:
 
 def _where_method(self: Tensor, condition: Any, other: Any = _MISSING) -> Tensor:
     """This tensor's elements where `condition` holds, those of `other` elsewhere."""
-    return where(condition, self, other)  # type: ignore[no-any-return]
+    return where(condition, self, other)
 
 
 _where_method.__name__ = _where_method.__qualname__ = "where"
@@ -228,7 +228,7 @@ def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tup
         if not _fit(shape, mask._a.shape):
             raise broadcast_error(mask._a.shape, shape)
         spread = np.broadcast_shapes(shape, mask._a.shape)
-        return in_place.function(clone(self if spread == shape else expand(self, size=spread)), mask, value)  # type: ignore[no-any-return]
+        return in_place.function(clone(self if spread == shape else expand(self, size=spread)), mask, value)
 
     functional = op(f"masked_fill.{overload}(Tensor self, {tail}", node=node, out=False, calls=called, **formulas)(
         lambda a, mask, value: _masked_fill_array(a, mask, value)
@@ -255,13 +255,13 @@ def _fill_rows(value: Any, name: str, mask: Any) -> tuple[Any, Any]:
 @front("masked_fill")
 def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
     """A copy with `value` where `mask` is true."""
-    return _fill_rows(value, "masked_fill", mask)[0].function(input, mask, value)  # type: ignore[no-any-return]
+    return _fill_rows(value, "masked_fill", mask)[0].function(input, mask, value)
 
 
 @front("masked_fill_")
 def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
     """Write `value` where `mask` is true."""
-    return _fill_rows(value, "masked_fill_", mask)[1].function(input, mask, value)  # type: ignore[no-any-return]
+    return _fill_rows(value, "masked_fill_", mask)[1].function(input, mask, value)
 
 
 # --- masked_select, masked_scatter ------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ masked_select = _masked_select.function
 def _select_gradient(g: Tensor, sizes: tuple[int, ...], mask: Tensor) -> Tensor:
     """What was selected, put back; the engine sums what broadcasting spread."""
     whole = creation._zeros.function(np.broadcast_shapes(sizes, mask._a.shape), dtype=g.dtype)
-    return masked_scatter_(whole, mask, g)  # type: ignore[no-any-return]
+    return masked_scatter_(whole, mask, g)
 
 
 _SCATTER: dict[str, Any] = {
@@ -313,7 +313,7 @@ masked_scatter_ = _masked_scatter_.function
 def _masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = np.broadcast_shapes(self._a.shape, mask._a.shape)
     whole = clone(self if self._a.shape == shape else expand(self, size=shape))
-    return masked_scatter_(whole, mask, source)  # type: ignore[no-any-return]
+    return masked_scatter_(whole, mask, source)
 
 
 @op(
@@ -357,7 +357,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
 
 @composite("argwhere(Tensor self) -> Tensor")
 def _argwhere(self: Tensor) -> Tensor:
-    return _nonzero.function(self)  # type: ignore[no-any-return]
+    return _nonzero.function(self)
 
 
 @op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor")

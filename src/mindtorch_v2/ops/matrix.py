@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tap
 from .._dtype import FROM_NUMPY
 from .._errors import broadcast_error, shape_text
 from .._op import composite, in_place, op
 from .._tensor import Tensor, make
-from ..autograd import graph
+from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
 from .view import _unsafe_view, expand, reshape, t, transpose, type_text, unsqueeze
@@ -25,7 +26,7 @@ unsafe_view = _unsafe_view.function
 
 def conj(x: Tensor) -> Any:
     """The conjugate of a complex tensor; a real one as it is, without an event."""
-    return x.conj() if x._a.dtype.kind == "c" else x  # type: ignore[attr-defined]
+    return x.conj() if x._a.dtype.kind == "c" else x
 
 
 def scaled(x: Any, factor: Any) -> Any:
@@ -131,9 +132,7 @@ def _mm(a: Any, b: Any) -> Any:
         raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
     _check_multiply(a, b)
     if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {cpp_name(a)} != {cpp_name(b)}"
-        )
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_name(a)} != {cpp_name(b)}")
     refuse_bool("addmm_impl_cpu_", a)
     return product(a, b)
 
@@ -353,9 +352,14 @@ def _check_batches(name: str, a: Any, b: Any) -> None:
     mat2=lambda g, self: bmm(conj(transpose(self, 1, 2)), g),
 )
 def _bmm(a: Any, b: Any) -> Any:
-    if a.ndim != 3 or b.ndim != 3 or a.dtype.kind not in "fc" or a.dtype != b.dtype or a.shape[0] != b.shape[0]:
-        _check_batches("bmm", a, b)
-    elif a.shape[2] != b.shape[1]:
+    if (
+        a.ndim != 3
+        or b.ndim != 3
+        or a.dtype.kind not in "fc"
+        or a.dtype != b.dtype
+        or a.shape[0] != b.shape[0]
+        or a.shape[2] != b.shape[1]
+    ):
         _check_batches("bmm", a, b)
     return product(a, b)
 
@@ -398,9 +402,7 @@ def _spread(g: Any, batches: int) -> Any:
 
 def _addbmm_array(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     if a.ndim == b.ndim == 3 and a.shape[0] != b.shape[0]:
-        raise RuntimeError(
-            f"batch1 and batch2 must have same number of batches, got {a.shape[0]} and {b.shape[0]}"
-        )
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {a.shape[0]} and {b.shape[0]}")
     _check_batches("addbmm", a, b)
     check_expands(c, (a.shape[1], b.shape[2]))
     # All batches in one product: rows side by side against columns one below the other.
@@ -411,12 +413,8 @@ def _addbmm_array(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 addbmm_row = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     self=lambda g, beta: scaled(g, beta),
-    batch1=lambda g, batch2, alpha: scaled(
-        bmm(_spread(g, batch2._a.shape[0]), conj(transpose(batch2, 1, 2))), alpha
-    ),
-    batch2=lambda g, batch1, alpha: scaled(
-        bmm(conj(transpose(batch1, 1, 2)), _spread(g, batch1._a.shape[0])), alpha
-    ),
+    batch1=lambda g, batch2, alpha: scaled(bmm(_spread(g, batch2._a.shape[0]), conj(transpose(batch2, 1, 2))), alpha),
+    batch2=lambda g, batch1, alpha: scaled(bmm(conj(transpose(batch1, 1, 2)), _spread(g, batch1._a.shape[0])), alpha),
 )(_addbmm_array)
 addbmm = addbmm_row.function
 addbmm_ = in_place(addbmm_row)
@@ -471,6 +469,20 @@ def _folded(self: Any, other: Any) -> Any:
     return result.mT.contiguous() if flipped else result
 
 
+def _graph_wanted(*tensors: Any) -> bool:
+    return grad_mode.is_grad_enabled() and any(graph.edge(x) is not None for x in tensors)
+
+
+def _multiplies(a: Any, b: Any) -> bool:
+    """Whether NumPy multiplies these as they are: types and sizes agree."""
+    return (
+        (a.dtype is F32 or a.dtype is F64)
+        and a.dtype is b.dtype
+        and a.shape[-1] == b.shape[-2 if b.ndim > 1 else -1]
+        and (a.shape[:-2] == b.shape[:-2] or a.ndim < 3 or b.ndim < 3)
+    )
+
+
 def _batched(self: Any, other: Any) -> Any:
     a, b = self._a.shape, other._a.shape
     rows = a[-2:-1] or (1,)
@@ -480,11 +492,21 @@ def _batched(self: Any, other: Any) -> Any:
             return matmul(self.squeeze(0), other)
         if b[0] == 1 and graph.edge(other) is not None:
             return matmul(self, other.squeeze(0))
-    try:
-        batch = np.broadcast_shapes(batch_a, batch_b)
-    except ValueError:
-        raise broadcast_error(batch_a, batch_b) from None
+    quiet = not _tap.NAMESPACE["HOOK"]
+    if quiet and not _graph_wanted(self, other) and _multiplies(self._a, other._a):
+        return make(np.matmul(self._a, other._a))
+    batch = batch_a
+    if batch_a != batch_b:
+        try:
+            batch = np.broadcast_shapes(batch_a, batch_b)
+        except ValueError:
+            raise broadcast_error(batch_a, batch_b) from None
     count = math.prod(batch)
+    if quiet and len(b) > 1 and batch_a == batch_b:  # nothing to expand, and nobody to see it
+        left, right = self, other
+        if len(a) != 3:
+            left, right = reshape(self, (count, *a[-2:])), reshape(other, (count, *b[-2:]))
+        return unsafe_view(bmm(left, right), (*batch, a[-2], b[-1]))
     left = reshape(expand(self, (*batch, *rows, a[-1])), (count, *rows, a[-1]))
     if len(b) == 1:
         column = unsqueeze(reshape(expand(other, (*batch, b[0])), (count, b[0])), 2)
@@ -509,13 +531,13 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
         rows = input.view((math.prod(lead), features))
         return addmm(bias, rows, t(weight)).view((*lead, weight._a.shape[0]))
     result = matmul(input, t(weight))
-    return result.add_(bias) if np.broadcast_shapes(result._a.shape, bias._a.shape) == result._a.shape else result + bias
+    return (
+        result.add_(bias) if np.broadcast_shapes(result._a.shape, bias._a.shape) == result._a.shape else result + bias
+    )
 
 
 linear = _linear.function
 
 
 def _too_few_dims(x: Any, weight: Any) -> RuntimeError:
-    return RuntimeError(
-        f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D"
-    )
+    return RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D")

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _op
 from .._errors import shape_text
 from ..autograd import grad_mode
-from ..kernels import normalize
+from ..kernels import normalize, small
 from ..kernels.precision import is_half
 from . import composed
 from .dense import densely
@@ -61,7 +61,20 @@ def _scaled(x: Any, weight: Any, bias: Any) -> Any:
 
 def _layer_norm_backward(g: Any, x: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
                          output_mask: Any) -> Any:  # fmt: skip
+    if g.dtype is x.dtype and _plain(x, normalized_shape, weight, bias):
+        return small.layer_norm_backward(g, x, mean, rstd, weight, output_mask)
     return _filled(normalize.layer_norm_backward(g, x, normalized_shape, mean, rstd, weight, bias, output_mask), x)
+
+
+def _plain(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> bool:
+    """Whether the kernel for small inputs does it."""
+    shape = x.shape[-1:]
+    return (
+        small.is_small(x)
+        and tuple(normalized_shape) == shape
+        and (weight is None or (weight.shape == shape and weight.dtype is x.dtype))
+        and (bias is None or (bias.shape == shape and bias.dtype is x.dtype))
+    )
 
 
 _native_layer_norm_backward = op(
@@ -96,6 +109,8 @@ def _layer_norm_gradients(grads: Any, input: Any, normalized_shape: Any, mean: A
     ),
 )
 def _native_layer_norm(x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    if _plain(x, normalized_shape, weight, bias):
+        return small.layer_norm(x, weight, bias, eps)
     return normalize.layer_norm(x, normalized_shape, weight, bias, eps)
 
 
@@ -157,7 +172,7 @@ def _batch_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, runnin
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     out=False,
     nondiff=(1, 2),
-    input__weight__bias=lambda grads, input, weight, bias, running_mean, running_var, result1, result2, training, eps, needs: (  # noqa: E501
+    input__weight__bias=lambda grads, input, weight, bias, running_mean, running_var, result1, result2, training, eps, needs: (
         _batch_norm_gradients(
             grads, input, weight, bias, running_mean, running_var, result1, result2, training, eps, needs
         )
@@ -309,9 +324,7 @@ def _check_rms(input: Any, normalized_shape: Any, weight: Any) -> None:
         )
 
 
-@composite(
-    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)"
-)
+@composite("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
 def _fused_rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) -> Any:
     x = input.float() if is_half(input._a.dtype) else input
     if eps is None:

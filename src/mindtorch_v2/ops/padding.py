@@ -107,9 +107,7 @@ def _pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     count = len(pad) // 2
     if not 1 <= count <= 3 or ndim not in (count + 1, count + 2):
-        raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
-        )
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     if mode == "circular":
         return pad_circular(self, pad)
     return (REFLECTION if mode == "reflect" else REPLICATION)[count](self, pad)

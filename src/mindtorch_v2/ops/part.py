@@ -24,7 +24,7 @@ def written(g: Tensor, sizes: tuple[int, ...], part: Callable[[Tensor], Tensor])
     """Zeros of `sizes` with `g` in one part."""
     whole = creation._zeros.function(sizes, dtype=g.dtype, device=g.device)
     copy_(part(whole), g)
-    return whole  # type: ignore[no-any-return]
+    return whole
 
 
 def zeros_array(g: Any, sizes: tuple[int, ...]) -> Any:
@@ -124,7 +124,7 @@ def _narrow_bounds(a: Any, dim: int, start: Any, length: Any) -> tuple[int, int,
 
 @composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)")
 def _narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    return slice_(self, *_narrow_bounds(self._a, dim, start, length), 1)  # type: ignore[no-any-return]
+    return slice_(self, *_narrow_bounds(self._a, dim, start, length), 1)
 
 
 @composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)")
@@ -137,7 +137,7 @@ def _narrow_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor
 @front("narrow")
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The part of a dimension that starts at `start` and has `length` entries."""
-    return (_narrow_tensor if isinstance(start, Tensor) else _narrow).function(input, dim, start, length)  # type: ignore[no-any-return]
+    return (_narrow_tensor if isinstance(start, Tensor) else _narrow).function(input, dim, start, length)
 
 
 @op(
@@ -194,7 +194,7 @@ diagonal_backward = _diagonal_backward.function
 
 @composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
 def _linalg_diagonal(A: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    return diagonal(A, offset, dim1, dim2)  # type: ignore[no-any-return]
+    return diagonal(A, offset, dim1, dim2)
 
 
 def windows(a: Any, dim: int, size: int, step: int) -> Any:
@@ -306,12 +306,12 @@ def _as_strided_gradient(g: Tensor, geometry: Any, size: Any, stride: Any, stora
         counts = creation._zeros.function((n,), dtype=g.dtype)
         counts = counts.index_add(0, places, creation._ones.function(places.shape, dtype=g.dtype))
         memory = memory / counts.clamp(min=1)
-    return as_strided(memory, to_size, to_stride, to_offset - first)  # type: ignore[no-any-return]
+    return as_strided(memory, to_size, to_stride, to_offset - first)
 
 
 def _places(n: int, size: Any, stride: Any, offset: int) -> Tensor:
     """The flat position in memory of every element looked at."""
-    return as_strided(creation.arange(n), size, stride, offset).reshape(-1)  # type: ignore[no-any-return]
+    return as_strided(creation.arange(n), size, stride, offset).reshape(-1)
 
 
 @view(
@@ -366,14 +366,14 @@ def replaced(self: Tensor, src: Tensor, part: Callable[[Tensor], Tensor]) -> Ten
             f"{shape_text(src._a.shape)}, slice size = {shape_text(target._a.shape)}"
         )
     copy_(target, src)
-    return whole  # type: ignore[no-any-return]
+    return whole
 
 
 def _zeroed(g: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
     """A gradient with zeros in the part that was replaced."""
     whole = clone(g)
     creation.zero_(part(whole))
-    return whole  # type: ignore[no-any-return]
+    return whole
 
 
 @explicit(

@@ -13,6 +13,7 @@ from .._front import front
 from .._op import composite, view
 from .._tensor import Tensor
 
+
 def _transposed(a: Any, dim0: int, dim1: int) -> Any:
     try:
         return a.swapaxes(dim0, dim1)
@@ -86,7 +87,7 @@ def _numpy_T(self: Tensor) -> Tensor:
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
             stacklevel=3,
         )
-    return permute(self, dims=tuple(range(n - 1, -1, -1)))  # type: ignore[no-any-return]
+    return permute(self, dims=tuple(range(n - 1, -1, -1)))
 
 
 def _matrix_transposed(name: str, self: Tensor) -> Tensor:
@@ -94,11 +95,11 @@ def _matrix_transposed(name: str, self: Tensor) -> Tensor:
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got {self._a.ndim}-D tensor."
         )
-    return transpose(self, -2, -1)  # type: ignore[no-any-return]
+    return transpose(self, -2, -1)
 
 
 def _conjugated(self: Tensor) -> Tensor:
-    return self.conj() if self._a.dtype.kind == "c" else self  # type: ignore[attr-defined,no-any-return]
+    return self.conj() if self._a.dtype.kind == "c" else self
 
 
 @composite("mT(Tensor(a) self) -> Tensor(a)")
@@ -149,7 +150,7 @@ def _moved(self: Tensor, source: Any, destination: Any) -> Tensor:
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({shape_text(dims)})")
     order = dict(zip(wrapped[1], wrapped[0], strict=True))
     rest = iter(d for d in range(n) if d not in order.values())
-    return permute(self, dims=tuple(order[d] if d in order else next(rest) for d in range(n)))  # type: ignore[no-any-return]
+    return permute(self, dims=tuple(order[d] if d in order else next(rest) for d in range(n)))
 
 
 _movedim = composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(_moved)
@@ -160,7 +161,7 @@ _movedims = composite("movedim.intlist(Tensor(a) self, int[] source, int[] desti
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Move dimensions to other places; the rest keeps its order."""
     row = _movedim if isinstance(source, int) else _movedims
-    return row.function(input, source, destination)  # type: ignore[no-any-return]
+    return row.function(input, source, destination)
 
 
 _moveaxis = composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(movedim)
@@ -171,14 +172,14 @@ _moveaxes = composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] dest
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """The same as `movedim`."""
     row = _moveaxis if isinstance(source, int) else _moveaxes
-    return row.function(input, source, destination)  # type: ignore[no-any-return]
+    return row.function(input, source, destination)
 
 
 @composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
 def _swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
-    return transpose(self, axis0, axis1)  # type: ignore[no-any-return]
+    return transpose(self, axis0, axis1)
 
 
 @composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
 def _swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    return transpose(self, dim0, dim1)  # type: ignore[no-any-return]
+    return transpose(self, dim0, dim1)

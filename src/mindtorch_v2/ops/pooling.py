@@ -14,7 +14,7 @@ import numpy as np
 from .. import _op, _tap
 from .._tensor import make
 from ..autograd import grad_mode, graph
-from ..kernels import pool
+from ..kernels import pool, small
 from ..kernels.fold import Shape
 from .dense import densely
 from .sizes import expanded
@@ -25,9 +25,9 @@ op = functools.partial(_op.op, method=False)
 composite = functools.partial(_op.composite, method=False)
 
 
-def _sizes(name: str, ndim: int, **given: Any) -> list[Shape]:
+def _sizes(name: str, ndim: int, **given: Any) -> Any:
     """Each size once per dimension; stride is the kernel's size unless given."""
-    sizes = []
+    sizes: list[Shape] = []
     for label, value in given.items():
         size = expanded(value, ndim) if isinstance(value, (int, np.integer)) or len(value) else sizes[0]
         if len(size) != ndim:
@@ -43,6 +43,11 @@ def _at_indices(g: Any, indices: Any, ndim: int) -> Any:
     flat = g.contiguous().view((*lead, math.prod(g._a.shape[g._a.ndim - ndim :])))
     places = indices.view((*lead, math.prod(indices._a.shape[indices._a.ndim - ndim :])))
     return flat.gather(-1, places).view(indices._a.shape)
+
+
+def _tiles(x: Any, kernel: Shape, stride: Shape, padding: Shape) -> bool:
+    """Whether the kernel for small inputs does it: windows side by side, and nothing left."""
+    return small.is_small(x) and kernel == stride and not any(padding) and small.tiles_evenly(x, kernel)
 
 
 def _backward(schema: str, kernel: Any, formula: Any) -> Any:
@@ -64,14 +69,12 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
     """max_pool2d or max_pool3d: with indices, and without."""
     name, arguments = f"max_pool{n}d", _MAX.format(n=n)
 
-    def geometry(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> list[Shape]:
+    def geometry(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> Any:
         return _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
     def scattered(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                   indices: Any) -> Any:  # fmt: skip
-        return pool.max_pool_backward(
-            g, indices, x.shape, *geometry(kernel_size, stride, padding, dilation), ceil_mode
-        )
+        return pool.max_pool_backward(g, indices, x.shape, *geometry(kernel_size, stride, padding, dilation), ceil_mode)
 
     backward = _backward(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
@@ -94,6 +97,8 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
     def values(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
         if not _watched(self):
             sizes = geometry(kernel_size, stride, padding, dilation)
+            if _tiles(self._a, *sizes[:3]) and not any(d != 1 for d in sizes[3]):
+                return make(small.max_pool(self._a, sizes[0]))
             return make(pool.max_pool_values(self._a, *sizes, ceil_mode))
         return with_indices.function(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
@@ -224,8 +229,8 @@ def _avg_pool(n: int) -> Any:
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, "
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         spread,
-        lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
-            forward.function(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: forward.function(
+            g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         ),
     )
 
@@ -233,13 +238,13 @@ def _avg_pool(n: int) -> Any:
         f"{name}(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
-            backward.function(
-                g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-            )
+            backward.function(g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         ),
     )
     def forward(x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
         sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
+        if rest[-1] is None and _tiles(x, *sizes):
+            return small.avg_pool(x, sizes[0])
         return pool.avg_pool_forward(x, *sizes, *rest)
 
     return forward.function
@@ -252,7 +257,9 @@ avg_pool2d, avg_pool3d = _avg_pool(2), _avg_pool(3)
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor"
 )
-def _avg_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool) -> Any:
+def _avg_pool1d(
+    self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+) -> Any:
     sizes = _sizes("avg_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding)
     kernel, step, pad = (size[0] for size in sizes)
     flat = avg_pool2d(unsqueeze(self, -2), (1, kernel), (1, step), (0, pad), ceil_mode, count_include_pad)

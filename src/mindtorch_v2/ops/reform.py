@@ -62,9 +62,9 @@ def squeeze_(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -> Te
     """Drop (some) dimensions of size one, in place."""
     wanted = views.dims_given(dims, dim, axis)
     if wanted is None:
-        return _squeeze_.function(input)  # type: ignore[no-any-return]
+        return _squeeze_.function(input)
     row = _squeeze_dims_ if isinstance(wanted, (tuple, list)) else _squeeze_dim_
-    return row.function(input, wanted)  # type: ignore[no-any-return]
+    return row.function(input, wanted)
 
 
 @composite("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
@@ -82,17 +82,17 @@ transpose_ = _transpose_.function
 
 @composite("t_(Tensor(a!) self) -> Tensor(a!)")
 def _t_(self: Tensor) -> Tensor:
-    return transpose_(self, 0, 0 if matrix_like("t_", self._a).ndim < 2 else 1)  # type: ignore[no-any-return]
+    return transpose_(self, 0, 0 if matrix_like("t_", self._a).ndim < 2 else 1)
 
 
 @composite("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
 def _swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
-    return transpose_(self, axis0, axis1)  # type: ignore[no-any-return]
+    return transpose_(self, axis0, axis1)
 
 
 @composite("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
 def _swapdims_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    return transpose_(self, dim0, dim1)  # type: ignore[no-any-return]
+    return transpose_(self, dim0, dim1)
 
 
 @composite("as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)")
@@ -134,7 +134,7 @@ def _resize_(self: Tensor, size: Any, memory_format: Any) -> Tensor:
 
 @composite("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
 def _resize_as_(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
-    return _resize_.function(self, size=the_template._a.shape, memory_format=memory_format)  # type: ignore[no-any-return]
+    return _resize_.function(self, size=the_template._a.shape, memory_format=memory_format)
 
 
 @composite("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)")
@@ -165,7 +165,7 @@ def set_(input: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
         return _look_at(input, np.empty(0, input._a.dtype), None)
     if isinstance(source, Tensor):
         if size is None:
-            return _set_tensor_.function(input, source)  # type: ignore[no-any-return]
+            return _set_tensor_.function(input, source)
         owner, storage = source._a, storage_of(source)
     else:
         owner, storage = source._owner.reshape(-1).view(input._a.dtype), None
@@ -233,14 +233,14 @@ view_as_complex = _view_as_complex.function
 
 @composite("real(Tensor(a) self) -> Tensor(a)")
 def _real(self: Tensor) -> Tensor:
-    return part.select(view_as_real(self), -1, 0) if self._a.dtype.kind == "c" else self  # type: ignore[no-any-return]
+    return part.select(view_as_real(self), -1, 0) if self._a.dtype.kind == "c" else self
 
 
 @composite("imag(Tensor(a) self) -> Tensor(a)")
 def _imag(self: Tensor) -> Tensor:
     if self._a.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return part.select(view_as_real(self), -1, 1)  # type: ignore[no-any-return]
+    return part.select(view_as_real(self), -1, 1)
 
 
 def _set_part(function: Any) -> Any:

@@ -21,7 +21,7 @@ def _repeat_gradient(g: Tensor, sizes: tuple[int, ...], repeats: Any) -> Tensor:
     """Sum over the copies: a dimension of n * r entries is r copies of n."""
     times = sizes_of("repeat", repeats)
     if 0 in times:
-        return creation._zeros.function(sizes, dtype=g.dtype)  # type: ignore[no-any-return]
+        return creation._zeros.function(sizes, dtype=g.dtype)
     lead = len(times) - len(sizes)
     shape: list[int] = []
     copies = []
@@ -32,7 +32,7 @@ def _repeat_gradient(g: Tensor, sizes: tuple[int, ...], repeats: Any) -> Tensor:
         if position >= lead:
             shape.append(sizes[position - lead])
     g = reshape(g, shape=tuple(shape))
-    return g.sum(tuple(copies)) if copies else g  # type: ignore[attr-defined,no-any-return]
+    return g.sum(tuple(copies)) if copies else g
 
 
 @op(
@@ -65,7 +65,7 @@ repeat = _repeat.function
 @composite("tile(Tensor self, int[] dims) -> Tensor")
 def _tile(self: Tensor, dims: Any) -> Tensor:
     times = sizes_of("tile", dims)
-    return repeat(self, repeats=(1,) * (self._a.ndim - len(times)) + times)  # type: ignore[no-any-return]
+    return repeat(self, repeats=(1,) * (self._a.ndim - len(times)) + times)
 
 
 @op("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor", out=False)
@@ -102,7 +102,7 @@ def _repeat_by_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_siz
             f"input.size({dim}) = {n}"
         )
     index = _repeat_index.function(times, output_size=output_size)
-    return self.index_select(dim, index)  # type: ignore[attr-defined,no-any-return]
+    return self.index_select(dim, index)
 
 
 @composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor")
@@ -116,23 +116,23 @@ def _repeat_by_number(self: Tensor, repeats: int, dim: int | None, output_size: 
     if not shape:
         self, shape = reshape(self, shape=(1,)), (1,)
     spread = expand(unsqueeze(self, dim + 1), size=(*shape[: dim + 1], repeats, *shape[dim + 1 :]))
-    return flatten(clone(spread), dim, dim + 1)  # type: ignore[no-any-return]
+    return flatten(clone(spread), dim, dim + 1)
 
 
 @front("repeat_interleave")
 def repeat_interleave(input: Any = None, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Tensor:
     """Each element (or slice along a dimension) several times in a row."""
     if repeats is None or input is None:
-        return _repeat_index.function(input if repeats is None else repeats, output_size=output_size)  # type: ignore[no-any-return]
+        return _repeat_index.function(input if repeats is None else repeats, output_size=output_size)
     if isinstance(repeats, Tensor):
-        return _repeat_by_tensor.function(input, repeats, dim, output_size=output_size)  # type: ignore[no-any-return]
+        return _repeat_by_tensor.function(input, repeats, dim, output_size=output_size)
     if not isinstance(repeats, (int, np.integer)):
         raise TypeError(
             f"repeat_interleave() received an invalid combination of arguments - got ({type(repeats).__name__}), but "
             "expected one of:\n * (Tensor repeats, int dim = None, *, int output_size = None)\n * (int repeats, int "
             "dim = None, *, int output_size = None)\n"
         )
-    return _repeat_by_number.function(input, int(repeats), dim, output_size=output_size)  # type: ignore[no-any-return]
+    return _repeat_by_number.function(input, int(repeats), dim, output_size=output_size)
 
 
 # --- roll, flip, rot90 ------------------------------------------------------------------------------------------------
@@ -181,14 +181,14 @@ flip = _flip.function
 def _fliplr(self: Tensor) -> Tensor:
     if self._a.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
-    return flip(self, dims=(1,))  # type: ignore[no-any-return]
+    return flip(self, dims=(1,))
 
 
 @composite("flipud(Tensor self) -> Tensor")
 def _flipud(self: Tensor) -> Tensor:
     if self._a.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
-    return flip(self, dims=(0,))  # type: ignore[no-any-return]
+    return flip(self, dims=(0,))
 
 
 def _rotation(n: int, dims: Any) -> tuple[int, int]:
@@ -207,10 +207,10 @@ def _rot90_called(self: Tensor, k: int, dims: Any) -> Tensor:
     first, second = _rotation(self._a.ndim, dims)
     k %= 4
     if k == 0:
-        return clone(self)  # type: ignore[no-any-return]
+        return clone(self)
     if k == 2:
-        return flip(self, dims=(first, second))  # type: ignore[no-any-return]
-    return transpose(flip(self, dims=(second if k == 1 else first,)), first, second)  # type: ignore[no-any-return]
+        return flip(self, dims=(first, second))
+    return transpose(flip(self, dims=(second if k == 1 else first,)), first, second)
 
 
 @op(

@@ -227,8 +227,7 @@ def _affine_grid_generator_backward(g: Any, size: Any, align_corners: bool) -> A
 def _affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
     if len(size) not in (4, 5):
         raise RuntimeError(
-            "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs, but got a size of length "
-            f"{len(size)}"
+            f"AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs, but got a size of length {len(size)}"
         )
     return grid_sample.affine_grid_forward(theta, tuple(int(n) for n in size[2:]), align_corners)
 

@@ -33,7 +33,7 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """Where values would have to be put into sorted sequences to keep them sorted."""
     row = _searchsorted if isinstance(input, Tensor) else _searchsorted_number
-    return row.function(  # type: ignore[no-any-return]
+    return row.function(
         sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out
     )
 
@@ -54,7 +54,7 @@ def bucketize(
 ) -> Tensor:
     """The number of the bucket, between sorted boundaries, that each value falls into."""
     row = _bucketize if isinstance(input, Tensor) else _bucketize_number
-    return row.function(input, boundaries, out_int32=out_int32, right=right, out=out)  # type: ignore[no-any-return]
+    return row.function(input, boundaries, out_int32=out_int32, right=right, out=out)
 
 
 # --- unique -----------------------------------------------------------------------------------------------------------

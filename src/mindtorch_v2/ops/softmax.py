@@ -9,6 +9,7 @@ import numpy as np
 
 from .._dtype import bool_
 from .._op import composite, op
+from ..kernels import small
 from ..kernels import softmax as kernels
 from .creation import ones, scalar_tensor
 from .dense import densely
@@ -16,10 +17,18 @@ from .dropout import dropout
 from .matrix import cpp_name, matmul
 from .view import transpose
 
+# What the plain kernels take, as generated code asks for it.
+_SMALL = (
+    f"type(input._a) is ndarray and 0 < input._a.size <= {small.SMALL} and input._a.ndim "
+    "and (input._a.dtype is F32 or input._a.dtype is F64)"
+)
+
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
 
 def _softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    if small.is_small(output) and grad.dtype is output.dtype and input_dtype.np is grad.dtype and grad.ndim:
+        return small.softmax_backward(grad, output, dim)
     return kernels.softmax_backward_data(np.ascontiguousarray(grad), output, dim).astype(input_dtype.np, copy=False)
 
 
@@ -38,6 +47,7 @@ softmax_backward_data = op(
 @op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     method=False,
+    fast=(_SMALL, lambda a, dim, half_to_float: small.softmax(a, dim)),
     self=lambda g, result, dim, self_dtype: softmax_backward_data(g, result, dim, self_dtype),
 )
 def _softmax(a: Any, dim: int, half_to_float: bool) -> Any:
@@ -53,6 +63,8 @@ softmax = _softmax_int.function
 
 
 def _log_softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+    if small.is_small(output) and grad.dtype is output.dtype and input_dtype.np is grad.dtype and grad.ndim:
+        return small.log_softmax_backward(grad, output, dim)
     dense = np.ascontiguousarray(grad)
     return kernels.log_softmax_backward_data(dense, output, dim).astype(input_dtype.np, copy=False)
 
@@ -69,6 +81,7 @@ log_softmax_backward_data = op(
 @op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     method=False,
+    fast=(_SMALL, lambda a, dim, half_to_float: small.log_softmax(a, dim)),
     self=lambda g, result, dim, self_dtype: log_softmax_backward_data(g, result, dim, self_dtype),
 )
 def _log_softmax(a: Any, dim: int, half_to_float: bool) -> Any:
@@ -91,7 +104,8 @@ def _safe_calls(self: Any, dim: int, dtype: Any) -> Any:
 
 def _safe_array(a: Any, dim: int, dtype: Any) -> Any:
     """softmax, but zeros instead of NaN for rows of nothing but minus infinity."""
-    result = kernels.softmax(a if dtype is None else a.astype(dtype.np), dim)
+    x = a if dtype is None else a.astype(dtype.np)
+    result = small.softmax(x, dim) if small.is_small(x) and x.ndim else kernels.softmax(x, dim)
     if result.size and np.isnan(result.min()):
         result = np.where(np.isneginf(a).all(dim, keepdims=True), np.zeros((), result.dtype), result)
     return result

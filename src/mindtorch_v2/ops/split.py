@@ -71,7 +71,7 @@ def _joined(grads: Any, sizes: Sequence[int], shape: tuple[int, ...], dim: int) 
         creation._zeros.function((*shape[:dim], size, *shape[dim + 1 :]), dtype=some.dtype) if g is None else g
         for g, size in zip(grads, sizes, strict=True)
     ]
-    return join.cat(filled, dim)  # type: ignore[no-any-return]
+    return join.cat(filled, dim)
 
 
 class _Shape:
@@ -277,7 +277,7 @@ def _unbind_gradient(grads: Any, self_sizes: Any, dim: int) -> Tensor:
     some = next(g for g in grads if g is not None)
     shape = (*self_sizes[:dim], *self_sizes[dim + 1 :])
     filled = [creation._zeros.function(shape, dtype=some.dtype) if g is None else g for g in grads]
-    return join.stack(filled, dim)  # type: ignore[no-any-return]
+    return join.stack(filled, dim)
 
 
 @view(

@@ -62,9 +62,9 @@ diag_embed = _diag_embed.function
 def _diag(self: Tensor, diagonal: int) -> Tensor:
     n = self._a.ndim
     if n == 1:
-        return diag_embed(self, diagonal)  # type: ignore[no-any-return]
+        return diag_embed(self, diagonal)
     if n == 2:
-        return diagonal_copy(self, diagonal)  # type: ignore[no-any-return]
+        return diagonal_copy(self, diagonal)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
 
 
@@ -73,7 +73,7 @@ diag = _diag.function
 
 @composite("diagflat(Tensor self, int offset=0) -> Tensor")
 def _diagflat(self: Tensor, offset: int) -> Tensor:
-    return diag(_view.function(contiguous(self), size=(-1,)), offset)  # type: ignore[no-any-return]
+    return diag(_view.function(contiguous(self), size=(-1,)), offset)
 
 
 @op(
@@ -97,7 +97,7 @@ def _trace(a: Any) -> Any:
 def _trace_gradient(grad: Tensor, sizes: Any) -> Tensor:
     """The gradient on every element of the diagonal."""
     size = min(sizes)
-    return written(grad.expand(size), tuple(sizes), lambda whole: diagonal(whole, 0, 0, 1))  # type: ignore[attr-defined]
+    return written(grad.expand(size), tuple(sizes), lambda whole: diagonal(whole, 0, 0, 1))
 
 
 _trace_backward = composite("trace_backward(Tensor grad, int[] sizes) -> Tensor", method=False)(_trace_gradient)
@@ -185,7 +185,7 @@ def _triangle_indices(name: str, function: Any) -> Any:
 
     def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
                 requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-        return made.function(row, col, offset, dtype=dtype, device=device)  # type: ignore[no-any-return]
+        return made.function(row, col, offset, dtype=dtype, device=device)
 
     indices.__name__ = indices.__qualname__ = name
     return front(name)(indices)
@@ -205,8 +205,8 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     if self._a.size == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return creation._empty.function((*shape, num_classes), dtype=self.dtype)  # type: ignore[no-any-return]
-    low, high = (item.function(t) for t in self.aminmax())  # type: ignore[attr-defined]
+        return creation._empty.function((*shape, num_classes), dtype=self.dtype)
+    low, high = (item.function(t) for t in self.aminmax())
     if low < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
@@ -214,7 +214,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     whole = creation._zeros.function((*shape, num_classes), dtype=self.dtype)
-    return whole.scatter_(-1, unsqueeze(self, -1), 1)  # type: ignore[no-any-return]
+    return whole.scatter_(-1, unsqueeze(self, -1), 1)
 
 
 one_hot = _one_hot.function

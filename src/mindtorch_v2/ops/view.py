@@ -21,8 +21,8 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, type_name, view
 from .._size import Size
-from ..autograd.methods import cut
 from .._tensor import Tensor, alias, element_strides, storage_of
+from ..autograd.methods import cut
 from .permute import movedim as movedim
 from .permute import permute as permute
 from .permute import t as t
@@ -140,20 +140,20 @@ def view_as_given(input: Tensor, *shape: Any, size: Any = MISSING, dtype: Any = 
     if shape:
         first = shape[0]
         if type(first) is int:
-            return _view_ints(input, *shape)  # type: ignore[no-any-return]
+            return _view_ints(input, *shape)
         if isinstance(first, DType):
             dtype = first
         else:
             size = first if len(shape) == 1 else shape
     if dtype is not None:
-        return _view_dtype.function(input, dtype)  # type: ignore[no-any-return]
+        return _view_dtype.function(input, dtype)
     if size is MISSING or isinstance(size, (float, str)):
         got = "" if size is MISSING else type(size).__name__
         raise TypeError(
             f"view() received an invalid combination of arguments - got ({got}), but expected one of:\n"
             " * (torch.dtype dtype)\n * (tuple of ints size)\n"
         )
-    return _view.function(input, size=size)  # type: ignore[no-any-return]
+    return _view.function(input, size=size)
 
 
 @view("_unsafe_view(Tensor self, int[] size) -> Tensor", self=lambda g, self_sizes: reshape(g, self_sizes))
@@ -173,18 +173,18 @@ def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
     """A view of that size where possible, else a copy."""
     a = self._a
     if a.flags.c_contiguous or type(a) is MetaArray:
-        return _view.function(self, size=size)  # type: ignore[no-any-return]
+        return _view.function(self, size=size)
     possible = view_array(a, size)
     if possible is not None:
-        return _reshape_alias.function(self, size, element_strides(possible))  # type: ignore[no-any-return]
-    return _unsafe_view.function(clone(self, memory_format=_device.contiguous_format), size)  # type: ignore[no-any-return]
+        return _reshape_alias.function(self, size, element_strides(possible))
+    return _unsafe_view.function(clone(self, memory_format=_device.contiguous_format), size)
 
 
 @composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)")
 def _reshape(self: Tensor, shape: Any) -> Tensor:
     if type(shape) is tuple and self._a.flags.c_contiguous:
         try:
-            return _view.function(self, size=shape)  # type: ignore[no-any-return]
+            return _view.function(self, size=shape)
         except TypeError:
             pass
     return reshaped(self, infer_size(sizes_of("reshape", shape), self._a.size))
@@ -195,12 +195,12 @@ reshape = _reshape.function
 
 @composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 def _view_as(self: Tensor, other: Tensor) -> Tensor:
-    return _view.function(self, size=other._a.shape)  # type: ignore[no-any-return]
+    return _view.function(self, size=other._a.shape)
 
 
 @composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    return reshape(self, shape=other._a.shape)  # type: ignore[no-any-return]
+    return reshape(self, shape=other._a.shape)
 
 
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
@@ -236,12 +236,12 @@ def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
             f"unflatten: Provided sizes {shape_text(given)} don't multiply up to the size of dim {dim} ({shape[dim]}) "
             "in the input tensor"
         ) from None
-    return _view.function(self, size=(*shape[:dim], *inferred, *shape[dim + 1 :]))  # type: ignore[no-any-return]
+    return _view.function(self, size=(*shape[:dim], *inferred, *shape[dim + 1 :]))
 
 
 @composite("ravel(Tensor(a) self) -> Tensor(a)")
 def _ravel(self: Tensor) -> Tensor:
-    return _view.function(contiguous(self), size=(-1,))  # type: ignore[no-any-return]
+    return _view.function(contiguous(self), size=(-1,))
 
 
 # --- dimensions of size one -------------------------------------------------------------------------------------------
@@ -311,10 +311,10 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -> Ten
     """Without (some) dimensions of size one."""
     wanted = dims_given(dims, dim, axis)
     if wanted is None:
-        return _squeeze.function(input)  # type: ignore[no-any-return]
+        return _squeeze.function(input)
     if isinstance(wanted, (tuple, list)):
-        return _squeeze_dims.function(input, tuple(wanted))  # type: ignore[no-any-return]
-    return squeeze_dim(input, int(wanted))  # type: ignore[no-any-return]
+        return _squeeze_dims.function(input, tuple(wanted))
+    return squeeze_dim(input, int(wanted))
 
 
 # --- expansion --------------------------------------------------------------------------------------------------------
@@ -387,12 +387,12 @@ expand = _expand.function
 
 @composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 def _expand_as(self: Tensor, other: Tensor) -> Tensor:
-    return expand(self, size=other._a.shape)  # type: ignore[no-any-return]
+    return expand(self, size=other._a.shape)
 
 
 @composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
 def _broadcast_to(self: Tensor, size: Any) -> Tensor:
-    return expand(self, size=size)  # type: ignore[no-any-return]
+    return expand(self, size=size)
 
 
 broadcast_to = _broadcast_to.function
@@ -458,10 +458,10 @@ def sum_to_size(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     if from_ == to:
         return g
     if not to:
-        return g.sum()  # type: ignore[attr-defined,no-any-return]
+        return g.sum()
     lead = len(from_) - len(to)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(to) if n == 1 and from_[i + lead] != 1)
-    summed = g.sum(dims, keepdim=True) if dims else g  # type: ignore[attr-defined]
+    summed = g.sum(dims, keepdim=True) if dims else g
     return _view.function(summed, size=to) if lead else summed
 
 
@@ -471,7 +471,7 @@ def _sum_to_size(self: Tensor, size: Any) -> Tensor:
     lead = len(have) - len(shape)
     if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
         raise RuntimeError(f"size {{{shape_text(shape)}}} is not expandable to size {{{shape_text(have)}}}.")
-    return sum_to_size(self, shape) if shape else self.sum()  # type: ignore[attr-defined,no-any-return]
+    return sum_to_size(self, shape) if shape else self.sum()
 
 
 # --- copies, and the same memory once more ----------------------------------------------------------------------------
@@ -525,7 +525,7 @@ Tensor.is_contiguous = is_contiguous  # type: ignore[attr-defined]
 
 @composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
 def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
-    return clone(self, memory_format=memory_format or _device.contiguous_format)  # type: ignore[no-any-return]
+    return clone(self, memory_format=memory_format or _device.contiguous_format)
 
 
 @front("contiguous")
@@ -539,7 +539,7 @@ def contiguous(input: Tensor, memory_format: Any = _device.contiguous_format) ->
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if is_contiguous(input, memory_format):
         return input
-    return _contiguous.function(input, memory_format=memory_format)  # type: ignore[no-any-return]
+    return _contiguous.function(input, memory_format=memory_format)
 
 
 @composite("detach(Tensor(a) self) -> Tensor(a)")

@@ -53,9 +53,9 @@ def squeeze_copy(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -
     """`squeeze` in memory of its own."""
     wanted = views.dims_given(dims, dim, axis)
     if wanted is None:
-        return _squeeze_copies[0].function(input)  # type: ignore[no-any-return]
+        return _squeeze_copies[0].function(input)
     row = _squeeze_copies[2 if isinstance(wanted, (tuple, list)) else 1]
-    return row.function(input, wanted)  # type: ignore[no-any-return]
+    return row.function(input, wanted)
 
 
 @front("view_copy")
@@ -66,5 +66,5 @@ def view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -
     if isinstance(size, views.DType):
         dtype = size
     if dtype is not None:
-        return _view_copies[1].function(input, dtype)  # type: ignore[no-any-return]
-    return _view_copies[0].function(input, size=size)  # type: ignore[no-any-return]
+        return _view_copies[1].function(input, dtype)
+    return _view_copies[0].function(input, size=size)

@@ -50,7 +50,7 @@ class LRScheduler:
 
     def _watch_steps(self) -> None:
         """Count the optimizer's steps, to warn about a wrong order of calls."""
-        step = self.optimizer.step
+        step: Any = self.optimizer.step
         if hasattr(step, "_wrapped_by_lr_sched"):
             return
         reference = weakref.ref(self.optimizer)

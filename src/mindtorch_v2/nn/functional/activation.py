@@ -107,9 +107,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """One half of the input times the sigmoid of the other."""
     if input.dim() == 0:
-        raise RuntimeError(
-            "glu does not support scalars because halving size must be even"
-        )
+        raise RuntimeError("glu does not support scalars because halving size must be even")
     return _glu(input, dim)
 
 

@@ -27,9 +27,7 @@ def _require(condition: bool, message: str) -> None:
 def _is_batched(query: Any, key: Any, value: Any, padding_mask: Any, mask: Any, heads: int) -> bool:
     """Whether the inputs have a batch; their dimensions must agree on it."""
     ndim = query.dim()
-    _require(
-        ndim in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor"
-    )
+    _require(ndim in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
     kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"
     _require(
         key.dim() == ndim and value.dim() == ndim,
@@ -129,9 +127,7 @@ def _checked_mask(mask: Any, heads: int, target: int, source: int) -> Any:
         return None
     wanted = (target, source) if mask.dim() == 2 else (heads, target, source)
     if tuple(mask.shape) != wanted:
-        raise RuntimeError(
-            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}."
-        )
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
     return mask.unsqueeze(0) if mask.dim() == 2 else mask
 
 

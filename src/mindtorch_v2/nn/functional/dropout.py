@@ -53,7 +53,11 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     _check(p)
     ndim = input.dim()
     if ndim not in (3, 4):
-        _warn_dims("dropout2d", ndim, "dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).")  # noqa: E501
+        _warn_dims(
+            "dropout2d",
+            ndim,
+            "dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
+        )  # noqa: E501
     if ndim == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
@@ -70,7 +74,11 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     _check(p)
     ndim = input.dim()
     if ndim not in (4, 5):
-        _warn_dims("dropout3d", ndim, "dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).")  # noqa: E501
+        _warn_dims(
+            "dropout3d",
+            ndim,
+            "dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
+        )  # noqa: E501
     batched = ndim == 5
     if not batched:
         input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)

@@ -59,10 +59,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     """Divide by what neighbouring channels hold at the same place."""
     ndim = input.dim()
     if ndim < 3:
-        raise ValueError(
-            "Expected 3D or higher dimensionality                          "
-            f"input (got {ndim} dimensions)"
-        )
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {ndim} dimensions)")
     if input.numel() == 0:
         return input
     squares = input.mul(input)

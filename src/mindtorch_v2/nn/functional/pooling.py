@@ -149,9 +149,7 @@ fractional_max_pool3d_with_indices, fractional_max_pool3d = _fractional_max_pool
 def _unpooled_size(input: Any, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
     """The size that was pooled: as asked for where that is possible, else the smallest."""
     n = len(kernel)
-    default = [
-        (have - 1) * s + k - 2 * p for have, k, s, p in zip(input.size()[-n:], kernel, stride, padding)
-    ]
+    default = [(have - 1) * s + k - 2 * p for have, k, s, p in zip(input.size()[-n:], kernel, stride, padding)]
     wanted = default
     if output_size is not None:
         wanted = list(output_size)[2:] if len(output_size) == n + 2 else list(output_size)

@@ -47,9 +47,7 @@ def _per_axis(value: Any, input: Any, what: str, form: str, of: str) -> list[Any
 def _sizes(size: Any, input: Any) -> list[int] | None:
     if size is None:
         return None
-    return [
-        int(n) for n in _per_axis(size, input, "output", "output size in (o1, o2, ...,oK)", "output size of")
-    ]
+    return [int(n) for n in _per_axis(size, input, "output", "output size in (o1, o2, ...,oK)", "output size of")]
 
 
 def _factors(factor: Any, input: Any) -> list[float] | None:
@@ -124,9 +122,7 @@ def _check_lanczos(align_corners: bool, antialias: bool) -> None:
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:  # fmt: skip
     """`interpolate`, by its older name."""
-    warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 

@@ -42,7 +42,7 @@ def _rebuilt(sample: Any, values: dict[Any, Any]) -> Any:
         made.update(values)
         return made
     try:
-        return type(sample)(values)  # type: ignore[call-arg]
+        return type(sample)(values)
     except TypeError:
         return values
 

@@ -51,7 +51,10 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
+            )
         self.datasets: Any = args or kwargs
         if not self.datasets:
             raise ValueError("At least one dataset should be passed")
@@ -159,5 +162,7 @@ def _from_fractions(total: int, fractions: Sequence[float]) -> list[int]:
         counts[position % len(counts)] += 1
     for position, count in enumerate(counts):
         if count == 0:
-            warnings.warn(f"Length of split at index {position} is 0. This might result in an empty dataset.", stacklevel=3)
+            warnings.warn(
+                f"Length of split at index {position} is 0. This might result in an empty dataset.", stacklevel=3
+            )
     return counts

@@ -42,13 +42,12 @@ class ExceptionWrapper:
     """An exception of a worker, with its traceback as text."""
 
     def __init__(self, where: str) -> None:
-        kind, self.exception, _ = sys.exc_info()
-        self.kind = kind
+        self.kind = sys.exc_info()[0]
         self.text = "".join(traceback.format_exception(*sys.exc_info()))
         self.where = where
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"kind": self.kind, "exception": None, "text": self.text, "where": self.where}
+        return {"kind": self.kind, "text": self.text, "where": self.where}
 
     def reraise(self) -> None:
         """Raise the same kind of exception here, with the worker's traceback in its text."""
@@ -87,7 +86,12 @@ class Fetcher:
     """Makes one batch from indices (or from the iterator of an iterable dataset)."""
 
     def __init__(self, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool) -> None:
-        self.dataset, self.auto_collation, self.collate_fn, self.drop_last = dataset, auto_collation, collate_fn, drop_last
+        self.dataset, self.auto_collation, self.collate_fn, self.drop_last = (
+            dataset,
+            auto_collation,
+            collate_fn,
+            drop_last,
+        )
         self.iterator = iter(dataset) if isinstance(dataset, IterableDataset) else None
         self.ended = False
 
@@ -183,5 +187,3 @@ def _answer(fetcher: Any, indices: Any, worker_id: int) -> tuple[Any, bool]:
         return ExceptionWrapper(f"in DataLoader worker process {worker_id}"), False
     except Exception:
         return ExceptionWrapper(f"in DataLoader worker process {worker_id}"), False
-
-
