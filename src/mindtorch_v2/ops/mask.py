@@ -14,6 +14,7 @@ from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op, operand_rank, type_name
 from .._tensor import Tensor, make
 from ..kernels import indexing as kernels
+from ..kernels.passes import where as choose
 from . import creation
 from .convert import item
 from .getitem import number_for
@@ -56,7 +57,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     if b.dtype is not dtype:
         b = b.astype(dtype)
     try:
-        return np.where(_mask(condition), a, b)
+        return choose(_mask(condition), a, b)
     except ValueError:
         shapes = (condition.shape, a.shape, b.shape)
         pairs = ((1, 2), (0, 1), (0, 2))
@@ -185,7 +186,7 @@ def _fill_value(a: Any, value: Any) -> Any:
 def _masked_fill_array(a: Any, mask: Any, value: Any) -> Any:
     _check_mask(mask)
     try:
-        return np.where(mask, _fill_value(a, value), a)
+        return choose(mask, _fill_value(a, value), a)
     except ValueError:
         raise broadcast_error(mask.shape, a.shape) from None
 
