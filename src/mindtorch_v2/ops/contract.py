@@ -171,7 +171,9 @@ def _pair(left: Any, right: Any, kept: int, left_over: list[Any]) -> Any:
 def sumproduct_pair(left: Any, right: Any, summed: list[int]) -> Any:
     """Multiply with broadcasting and sum over some dimensions (which stay, of size 1), by one batched product."""
     a, b = left._a.shape, right._a.shape
-    both, lefts, rights = [], [], []
+    both: list[int] = []
+    lefts: list[int] = []
+    rights: list[int] = []
     for dim in range(len(a)):
         if dim in summed:
             continue

@@ -58,13 +58,13 @@ def _convolved(x: Any, weight: Any, bias: Any, stride: Shape, padding: Shape, di
 def _gradients(g: Any, x: Any, weight: Any, stride: Shape, padding: Shape, dilation: Shape, transposed: bool,
                groups: int, wanted: Sequence[bool]) -> list[Any]:  # fmt: skip
     """Arrays of the gradients of input, weight and bias; empty ones where they are not wanted."""
-    geometry = [expanded(v, weight.ndim - 2) for v in (stride, padding, dilation)]
+    stride, padding, dilation = (expanded(v, weight.ndim - 2) for v in (stride, padding, dilation))
     by_input = conv.conv_transpose_backward_input if transposed else conv.conv_backward_input
     by_weight = conv.conv_transpose_backward_weight if transposed else conv.conv_backward_weight
     nothing = np.empty(0, g.dtype)
     return [
-        by_input(g, weight, x.shape, *geometry, groups) if wanted[0] else nothing,
-        by_weight(g, x, weight.shape, *geometry, groups) if wanted[1] else nothing,
+        by_input(g, weight, x.shape, stride, padding, dilation, groups) if wanted[0] else nothing,
+        by_weight(g, x, weight.shape, stride, padding, dilation, groups) if wanted[1] else nothing,
         conv.conv_backward_bias(g) if wanted[2] else nothing,
     ]
 
@@ -173,21 +173,20 @@ def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, 
     arrays = (input._a, weight._a, None if bias is None else bias._a)
     _check_types(*arrays)
     sizes = [expanded(v, weight._a.ndim - 2) for v in (stride, padding, dilation, output_padding)]
-    bias_shape = None if bias is None else bias._a.shape
+    stride, padding, dilation, output_padding = sizes
     conv.check_conv(
-        input._a.shape, weight._a.shape, bias_shape, *sizes[:3], groups, transposed=transposed,
-        output_padding=sizes[3] if transposed else None,
+        input._a.shape, weight._a.shape, None if bias is None else bias._a.shape, stride, padding, dilation, groups,
+        transposed=transposed, output_padding=output_padding if transposed else None,
     )  # fmt: skip
     if weight._a.ndim == 3:
         # One dimension is computed as two, the first of size 1.
-        geometry = [(lead, *v) for lead, v in zip((1, 0, 1, 0), sizes)]
-        result = _by_backend(unsqueeze(input, 2), unsqueeze(weight, 2), bias, *geometry, transposed, groups)
-        return result.squeeze(2)
-    return _by_backend(input, weight, bias, *sizes, transposed, groups)
+        sizes = [(lead, *v) for lead, v in zip((1, 0, 1, 0), sizes)]
+        return _by_backend(unsqueeze(input, 2), unsqueeze(weight, 2), bias, sizes, transposed, groups).squeeze(2)
+    return _by_backend(input, weight, bias, sizes, transposed, groups)
 
 
-def _by_backend(input: Any, weight: Any, bias: Any, stride: Shape, padding: Shape, dilation: Shape,
-                output_padding: Shape, transposed: bool, groups: int) -> Any:  # fmt: skip
+def _by_backend(input: Any, weight: Any, bias: Any, sizes: list[Shape], transposed: bool, groups: int) -> Any:
+    stride, padding, dilation, output_padding = sizes
     kernel = weight._a.shape[2:]
     flat = len(kernel) == 2
     if groups == 1 and input._a.size:

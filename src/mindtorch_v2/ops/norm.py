@@ -225,7 +225,9 @@ def _instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, runnin
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     samples, channels, *space = input._a.shape
-    parameters = [None if p is None else p.repeat(samples) for p in (weight, bias, running_mean, running_var)]
+    parameters: list[Any] = [
+        None if p is None else p.repeat(samples) for p in (weight, bias, running_mean, running_var)
+    ]
     # Every channel of every sample becomes a channel of one sample.
     flat = input.contiguous().view((1, samples * channels, *space))
     result = batch_norm(flat, *parameters, use_input_stats, momentum, eps, cudnn_enabled)

@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import _op
 from ..kernels import fold
-from .join import cat, narrow
+from .join import cat
+from .part import narrow
 from .sizes import expanded
 
 # Functions of torch.nn.functional, not methods of tensors.

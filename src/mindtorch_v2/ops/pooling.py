@@ -74,7 +74,8 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
 
     def scattered(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                   indices: Any) -> Any:  # fmt: skip
-        return pool.max_pool_backward(g, indices, x.shape, *geometry(kernel_size, stride, padding, dilation), ceil_mode)
+        kernel, step, pad, apart = geometry(kernel_size, stride, padding, dilation)
+        return pool.max_pool_backward(g, indices, x.shape, kernel, step, pad, apart, ceil_mode)
 
     backward = _backward(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
@@ -91,15 +92,16 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
         ),
     )
     def with_indices(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-        return pool.max_pool_forward(x, *geometry(kernel_size, stride, padding, dilation), ceil_mode)
+        kernel, step, pad, apart = geometry(kernel_size, stride, padding, dilation)
+        return pool.max_pool_forward(x, kernel, step, pad, apart, ceil_mode)
 
     @composite(f"{name}(Tensor self, {arguments}) -> Tensor")
     def values(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
         if not _watched(self):
-            sizes = geometry(kernel_size, stride, padding, dilation)
-            if _tiles(self._a, *sizes[:3]) and not any(d != 1 for d in sizes[3]):
-                return make(small.max_pool(self._a, sizes[0]))
-            return make(pool.max_pool_values(self._a, *sizes, ceil_mode))
+            kernel, step, pad, apart = geometry(kernel_size, stride, padding, dilation)
+            if _tiles(self._a, kernel, step, pad) and set(apart) == {1}:
+                return make(small.max_pool(self._a, kernel))
+            return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
         return with_indices.function(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
     return with_indices.function, values.function
@@ -126,7 +128,8 @@ def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation
     if graph.edge(self) is not None and grad_mode.is_grad_enabled():
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-    return make(pool.max_pool_values(self._a, *sizes, ceil_mode))
+    kernel, step, pad, apart = sizes
+    return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
 
 
 max_pool1d = _max_pool1d.function
@@ -184,6 +187,9 @@ def _fractional_max_pool(n: int) -> Any:
         ),
     )
     def forward(x: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
+        if x.ndim == n + 2 and x.shape[0] == 0:
+            shape = (*x.shape[:2], *expanded(output_size, n))
+            return np.empty(shape, x.dtype), np.empty(shape, np.int64)
         return pool.fractional_max_pool_forward(x, expanded(kernel_size, n), expanded(output_size, n), random_samples)
 
     return forward.function

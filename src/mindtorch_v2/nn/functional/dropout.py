@@ -53,11 +53,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     _check(p)
     ndim = input.dim()
     if ndim not in (3, 4):
-        _warn_dims(
-            "dropout2d",
-            ndim,
-            "dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
-        )  # noqa: E501
+        _warn_dims("dropout2d", ndim, 2)
     if ndim == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
@@ -74,11 +70,7 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     _check(p)
     ndim = input.dim()
     if ndim not in (4, 5):
-        _warn_dims(
-            "dropout3d",
-            ndim,
-            "dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
-        )  # noqa: E501
+        _warn_dims("dropout3d", ndim, 3)
     batched = ndim == 5
     if not batched:
         input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
@@ -86,9 +78,11 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return result if batched else result.squeeze_(0) if inplace else result.squeeze(0)
 
 
-def _warn_dims(name: str, ndim: int, purpose: str) -> None:
+def _warn_dims(name: str, ndim: int, space: int) -> None:
     warnings.warn(
         f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in an error in a future "
-        f"release. To retain the behavior and silence this warning, please use dropout instead. Note that {purpose}",
+        f"release. To retain the behavior and silence this warning, please use dropout instead. Note that {name} "
+        f"exists to provide channel-wise dropout on inputs with {space} spatial dimensions, a channel dimension, and "
+        f"an optional batch dimension (i.e. {space + 1}D or {space + 2}D inputs).",
         stacklevel=3,
     )

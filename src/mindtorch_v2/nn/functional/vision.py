@@ -19,7 +19,7 @@ native_channel_shuffle = rows.native_channel_shuffle
 
 # --- interpolation ----------------------------------------------------------------------------------------------------
 
-_AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+_AREA: dict[int, Any] = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 # Mode and number of spatial dimensions it is for -> the plain operator and the antialiased one.
 _ALIGNED: dict[str, tuple[int, Any, Any]] = {
     "linear": (1, rows.upsample_linear1d, None),

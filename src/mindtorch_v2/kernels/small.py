@@ -1,0 +1,156 @@
+"""Owns the plain forms of a few kernels for small arrays, where calling NumPy costs more than the arithmetic.
+
+Each does what the kernel of its name does elsewhere, for float32 and float64 alone, with the fewest calls. What it
+cannot take it refuses with ValueError or IndexError; the general kernel then does it, or says why not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+# Above this many elements passes over memory cost more than calls.
+SMALL = 4096
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+_add: Any = np.add.reduce
+_maximum: Any = np.maximum.reduce
+
+
+def is_small(a: Array) -> bool:
+    """Whether the kernels here take ``a``."""
+    return 0 < a.size <= SMALL and (a.dtype is F32 or a.dtype is F64)
+
+
+# ---------------------------------------------------------------------------------------------------- softmax
+
+
+def softmax(a: Array, dim: int) -> Array:
+    result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
+    np.exp(result, result)
+    result /= _add(result, dim, None, None, True)
+    return result
+
+
+def log_softmax(a: Array, dim: int) -> Array:
+    result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
+    result -= np.log(_add(np.exp(result), dim, None, None, True))
+    return result
+
+
+def softmax_backward(grad: Array, output: Array, dim: int) -> Array:
+    result: Array = grad * output
+    result -= output * _add(result, dim, None, None, True)
+    return result
+
+
+def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
+    result: Array = np.exp(output)
+    result *= _add(grad, dim, None, None, True)
+    return np.subtract(grad, result, result)
+
+
+# ---------------------------------------------------------------------------------------------------- nll_loss
+
+
+def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
+    """``nll_loss`` of (batch, classes) without weights, where no target is to be ignored."""
+    if _lowest(target) < 0:
+        raise IndexError
+    picked = x[np.arange(target.size), target]
+    if reduction == 0:
+        return np.negative(picked), np.zeros((), x.dtype)
+    total = -_add(picked)
+    count = x.dtype.type(target.size)
+    return np.asarray(total / count if reduction == 1 else total), np.asarray(count)
+
+
+def nll_loss_backward(grad: Array, x: Array, target: Array, reduction: int) -> Array:
+    if _lowest(target) < 0:
+        raise IndexError
+    result = np.zeros(x.shape, x.dtype)
+    result[np.arange(target.size), target] = grad / -x.dtype.type(target.size) if reduction == 1 else -grad
+    return result
+
+
+def _lowest(target: Array) -> Any:
+    return np.minimum.reduce(target)
+
+
+# ---------------------------------------------------------------------------------------------------- layer_norm
+
+
+def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+    """``layer_norm`` over the last dimension."""
+    scale = x.dtype.type(1 / x.shape[-1])
+    mean = _add(x, -1, None, None, True)
+    mean *= scale
+    result = np.subtract(x, mean)
+    rstd = _add(result * result, -1, None, None, True)
+    rstd *= scale
+    rstd += x.dtype.type(eps)
+    np.sqrt(rstd, rstd)
+    np.reciprocal(rstd, rstd)
+    result *= rstd
+    if weight is not None:
+        result *= weight
+    if bias is not None:
+        result += bias
+    return result, mean, rstd
+
+
+def layer_norm_backward(
+    grad: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, wanted: Any
+) -> tuple[Array, Array, Array]:
+    """Gradients of input, weight and bias; empty arrays where they are not wanted."""
+    nothing = np.empty(0, x.dtype)
+    xhat = np.subtract(x, mean)
+    xhat *= rstd
+    outer = tuple(range(x.ndim - 1))
+    by_weight = _add(grad * xhat, outer) if wanted[1] else nothing
+    by_bias = _add(grad, outer) if wanted[2] else nothing
+    if not wanted[0]:
+        return nothing, by_weight, by_bias
+    scale = x.dtype.type(1 / x.shape[-1])
+    result = grad * weight if weight is not None else grad.copy()
+    along = _add(result * xhat, -1, None, None, True)
+    along *= scale
+    xhat *= along
+    middle = _add(result, -1, None, None, True)
+    middle *= scale
+    result -= middle
+    result -= xhat
+    result *= rstd
+    return result, by_weight, by_bias
+
+
+# ---------------------------------------------------------------------------------------------------- pooling
+
+
+def _tiles(x: Array, kernel: tuple[int, ...]) -> Array:
+    """``x`` with each of the last dimensions split into windows and places in them."""
+    lead = x.ndim - len(kernel)
+    split = [n for size, k in zip(x.shape[lead:], kernel) for n in (size // k, k)]
+    return x.reshape(*x.shape[:lead], *split)
+
+
+def tiles_evenly(x: Array, kernel: tuple[int, ...]) -> bool:
+    """Whether windows of this size lie side by side without a rest."""
+    return x.ndim > len(kernel) and all(k > 0 and n % k == 0 for n, k in zip(x.shape[-len(kernel) :], kernel))
+
+
+def max_pool(x: Array, kernel: tuple[int, ...]) -> Array:
+    """Maxima of windows that tile ``x``."""
+    tiles = _tiles(x, kernel)
+    return np.asarray(_maximum(tiles, tuple(range(tiles.ndim - 2 * len(kernel) + 1, tiles.ndim, 2))))
+
+
+def avg_pool(x: Array, kernel: tuple[int, ...]) -> Array:
+    """Means of windows that tile ``x``."""
+    tiles = _tiles(x, kernel)
+    result = np.asarray(_add(tiles, tuple(range(tiles.ndim - 2 * len(kernel) + 1, tiles.ndim, 2))))
+    result *= x.dtype.type(1 / np.prod(kernel))
+    return result
