@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
-from .._size import Size
 from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from ..ops.creation import arange
@@ -33,13 +31,12 @@ class Bernoulli(ExponentialFamily):
         else:
             (self.logits,) = broadcast_all(given)
         self._param = self.probs if logits is None else self.logits
-        shape = Size() if isinstance(given, numbers.Number) else self._param.size()
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = {name: self.__dict__[name].expand(batch_shape) for name in ("probs", "logits") if name in self.__dict__}
-        given = "probs" if self._param is self.__dict__.get("probs") else "logits"
-        return self._expanded(batch_shape, _instance, _param=made[given], **made)
+        made = self._expanded(batch_shape, _instance, "probs", "logits")
+        made._param = made.__dict__.get("probs" if self._param is self.__dict__.get("probs") else "logits")
+        return made
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)

@@ -98,7 +98,7 @@ class _IndependentConstraint(Constraint):
         if result.dim() < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        return result.reshape(result.shape[: result.dim() - self.reinterpreted_batch_ndims] + (-1,)).all(-1)
+        return result.reshape((*result.shape[:result.dim() - self.reinterpreted_batch_ndims], -1)).all(-1)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -126,7 +126,7 @@ class MixtureSameFamilyConstraint(Constraint):
         if value.dim() < self.event_dim:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
         kept = value.dim() - self.event_dim
-        return result.reshape(value.shape[:kept] + (-1,)).all(-1)
+        return result.reshape((*value.shape[:kept], -1)).all(-1)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
@@ -249,14 +249,14 @@ class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return (value.tril() == value).view(value.shape[:-2] + (-1,)).min(-1)[0]
+        return (value.tril() == value).view((*value.shape[:-2], -1)).min(-1)[0]
 
 
 class _LowerCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        triangular = (value.tril() == value).view(value.shape[:-2] + (-1,)).min(-1)[0]
+        triangular = (value.tril() == value).view((*value.shape[:-2], -1)).min(-1)[0]
         return triangular & (value.diagonal(dim1=-2, dim2=-1) > 0).min(-1)[0]
 
 

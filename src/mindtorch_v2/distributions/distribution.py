@@ -12,6 +12,11 @@ from . import constraints
 from .utils import lazy_property
 
 
+def _owner(cls: type, method: str) -> type:
+    """The class that defines a method of `cls`."""
+    return next(c for c in cls.__mro__ if method in vars(c))
+
+
 class Distribution:
     """A probability distribution over events of `event_shape`, `batch_shape` of them side by side."""
 
@@ -59,16 +64,18 @@ class Distribution:
         """The distribution with its batch expanded to `batch_shape`."""
         raise NotImplementedError
 
-    def _expanded(self, batch_shape: Any, _instance: Any, **attributes: Any) -> Any:
-        """A distribution of this kind made of attributes that are expanded already, hence not checked again."""
-        made = self._blank(type(self), _instance)
+    def _expanded(self, batch_shape: Any, _instance: Any, *names: str, **attributes: Any) -> Any:
+        """A distribution of this kind: the parameters named expanded, the other attributes as given, none checked again."""
+        made = self._get_checked_instance(_owner(type(self), "expand"), _instance)
+        vars(made).update({n: self.__dict__[n].expand(batch_shape) for n in names if n in self.__dict__})
         vars(made).update(attributes)
         Distribution.__init__(made, Size(batch_shape), self._event_shape, validate_args=False)
         made._validate_args = self._validate_args
         return made
 
-    def _blank(self, cls: type, _instance: Any) -> Any:
-        if _instance is None and type(self).__init__ != cls.__init__:
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """The instance given, or an empty one of this type; its `__init__` must be that of `cls`."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
                 "define a custom .expand() method."

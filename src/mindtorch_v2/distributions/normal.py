@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
-from .._size import Size
 from ..autograd.grad_mode import no_grad
 from ..ops.random import normal as draw
 from . import constraints
@@ -24,13 +22,10 @@ class Normal(ExponentialFamily):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        scalars = isinstance(loc, numbers.Number) and isinstance(scale, numbers.Number)
-        super().__init__(Size() if scalars else self.loc.size(), validate_args=validate_args)
+        super().__init__(self.loc.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            batch_shape, _instance, loc=self.loc.expand(batch_shape), scale=self.scale.expand(batch_shape)
-        )
+        return self._expanded(batch_shape, _instance, "loc", "scale")
 
     @property
     def mean(self) -> Any:
@@ -64,8 +59,7 @@ class Normal(ExponentialFamily):
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
-        log_scale = math.log(self.scale) if isinstance(self.scale, numbers.Number) else self.scale.log()
-        return -((value - self.loc) ** 2) / (2 * self.scale**2) - log_scale - math.log(math.sqrt(2 * math.pi))
+        return -((value - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Any) -> Any:
         if self._validate_args:

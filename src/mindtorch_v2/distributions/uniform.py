@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
-from .._size import Size
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, rand
@@ -18,13 +16,10 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
-        scalars = isinstance(low, numbers.Number) and isinstance(high, numbers.Number)
-        super().__init__(Size() if scalars else self.low.size(), validate_args=validate_args)
+        super().__init__(self.low.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            batch_shape, _instance, low=self.low.expand(batch_shape), high=self.high.expand(batch_shape)
-        )
+        return self._expanded(batch_shape, _instance, "low", "high")
 
     @property
     def arg_constraints(self) -> dict[str, Any]:

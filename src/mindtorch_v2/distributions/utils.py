@@ -47,7 +47,7 @@ def standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
 
 def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
-    return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
+    return value if dim == 0 else value.reshape((*value.shape[:-dim], -1)).sum(-1)
 
 
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
@@ -102,7 +102,7 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
         )
     size = round(n)
     places = arange(size)
-    matrix = vec.new_zeros(vec.shape[:-1] + (size, size))
+    matrix = vec.new_zeros((*vec.shape[:-1], size, size))
     matrix[..., places < places.view(-1, 1) + (diag + 1)] = vec
     return matrix
 
