@@ -11,6 +11,8 @@ from .totals import Array, total
 
 # Rows shorter than this are added element by element: ``add.at`` is fast on flat arrays only.
 NARROW = 32
+# So few rows are added one by one.
+FEW = 16
 # An index that occurs more often is summed in one go; the others are added occurrence by occurrence, all at once.
 HEAVY = 64
 
@@ -23,6 +25,10 @@ def add_elements(target: Array, index: Array, values: Array) -> None:
 def add_rows(target: Array, index: Array, rows: Array) -> None:
     """``target[index] += rows`` for ``(n, d)`` and ``(m, d)`` arrays, counting repeated indices."""
     if index.size == 0 or target.size == 0:
+        return
+    if index.size <= FEW:
+        for place, row in zip(index.tolist(), rows):
+            target[place] += row
         return
     width = target.shape[1]
     if width < NARROW and target.flags.c_contiguous:

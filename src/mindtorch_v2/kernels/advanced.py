@@ -57,7 +57,7 @@ def integers(shape: tuple[int, ...], indices: Indices) -> list[Array | None]:
         if given is ALL:
             found.append(None)
         elif given.dtype.kind == "b":
-            found.extend(given.nonzero())
+            found.extend(nonzero(given))
         else:
             found.append(given)
     if len(found) > len(shape):
@@ -213,3 +213,21 @@ def _add(a: Array, indices: Indices, values: Array) -> None:
     add_rows(table, plan.positions(a.shape), rows)
     if not np.may_share_memory(table, a):
         moved[...] = narrow(table, a.dtype).reshape(moved.shape)
+
+
+def nonzero(a: Array) -> Array:
+    """Coordinates of what is not zero, one row per dimension, in row-major order."""
+    if a.ndim == 1:
+        return np.flatnonzero(a)[None]
+    truth = np.ascontiguousarray(a if a.dtype.kind == "b" else a != 0)
+    if truth.size < 1024 or truth.shape[-1] < 16:
+        return np.array(truth.nonzero(), np.int64)
+    # Lines along the last dimension: counting in each is much quicker than splitting flat positions.
+    lines = truth.reshape(-1, truth.shape[-1])
+    counts = np.count_nonzero(lines, axis=1)
+    found = np.empty((a.ndim, int(counts.sum())), np.int64)
+    numbers = np.arange(len(lines))
+    np.subtract(np.flatnonzero(truth), np.repeat(numbers * lines.shape[1], counts), out=found[-1])
+    for axis, coordinates in enumerate(np.unravel_index(numbers, truth.shape[:-1])):
+        found[axis] = np.repeat(coordinates, counts)
+    return found

@@ -13,6 +13,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op, operand_rank, type_name
 from .._tensor import Tensor, make
+from ..kernels import advanced
 from ..kernels import indexing as kernels
 from ..kernels.passes import where as choose
 from . import creation
@@ -340,7 +341,7 @@ def _nonzero(a: Any) -> Any:
         raise NotImplementedError("the number of nonzero elements of a meta tensor is not known")
     if a.ndim == 0:
         return np.zeros((int(bool(a)), 0), np.int64)
-    return np.array(a.nonzero(), np.int64).T
+    return advanced.nonzero(a).T
 
 
 @composite("nonzero_numpy(Tensor self) -> Tensor[]")
