@@ -13,7 +13,7 @@ from .._front import front
 from .._op import OPS, Op, binary, composite, in_place, operand_rank, unary
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
-from .creation import _scalar_tensor, zeros, zeros_like
+from .creation import _scalar_tensor, empty, zeros, zeros_like
 
 
 def numel(inputs: Any) -> int:
@@ -52,11 +52,14 @@ def refuse(name: str) -> Callable[..., Any]:
     return formula
 
 
-def through_out(row: Op) -> Op:
-    """Let a row record what ATen does: the op runs its `out=` form, which is an event of its own."""
+def through_out(row: Op, result: Callable[[Tensor], Any] | None = None) -> Op:
+    """Let a row record what ATen does: the op runs its `out=` form, which is an event of its own. Where `result` says
+    the dtype of the result for a tensor, that form gets memory of its own to write into, as in ATen."""
     schema = row.schema.text
+    arguments = schema[schema.index("(") : schema.rindex(")")]
+    options: dict[str, Any] = {"event": f"aten::{row.schema.name}", "out": False, "method": False}
     inner = Op(
-        f"_{row.schema.name}_out{schema[schema.index('(') :]}",
+        f"_{row.schema.name}_out{arguments}) -> Tensor",
         row.kernel,
         rule=row.rule,
         ufunc=row.ufunc,
@@ -65,12 +68,27 @@ def through_out(row: Op) -> Op:
         label=row.label,
         check=row.check,
         promotes=row.promotes,
-        event=f"aten::{row.schema.name}",
-        out=False,
-        method=False,
+        **options,
     )
-    row.calls = inner.function
+    row.calls = inner.function if result is None else _writing(row, inner, result, arguments, options)
     return row
+
+
+def _writing(row: Op, inner: Op, result: Callable[[Tensor], Any], arguments: str, options: dict[str, Any]) -> Any:
+    ufunc: Any = row.ufunc
+    writer = Op(
+        f"_{row.schema.name}_into{arguments}, Tensor out) -> Tensor",
+        lambda *arrays: ufunc(*arrays[:-1], out=arrays[-1]),
+        **options,
+    )
+
+    def call(*given: Any) -> Any:
+        if not all(type(t) is Tensor and t._a.dtype.kind == "f" for t in given):
+            return inner.function(*given)
+        shape = np.broadcast_shapes(*(t._a.shape for t in given))
+        return writer.function(*given, empty(shape, dtype=result(given[0])))
+
+    return call
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
@@ -228,7 +246,7 @@ def _with_mode(plain: Op, rounded: Op) -> Any:
             )
         return rounded.function(input, other, rounding_mode=rounding_mode, **out)
 
-    divide.__name__ = divide.__qualname__ = plain.schema.name
+    divide.__name__ = divide.__qualname__ = plain.name
     return divide
 
 
@@ -443,7 +461,7 @@ neg = unary("neg", np.negative, "same", check=_check_neg, self=lambda g: -g)
 abs = unary("abs", np.absolute, "same", takes="ifc", self=lambda g, self: g * self.sgn())
 sign = unary("sign", kernels.sign, "same", check=_check_sign, self=lambda g: zeros_like(g))
 sgn = unary("sgn", kernels.sgn, "same", self=_sgn_self)
-through_out(abs)
+through_out(abs, lambda t: t.dtype)
 neg_, abs_, sign_, sgn_ = in_place(neg), in_place(abs), in_place(sign), in_place(sgn)
 
 

@@ -150,13 +150,13 @@ def equal(self: Any, other: Any) -> bool:
 
 
 def _logical(name: str, ufunc: np.ufunc) -> Op:
-    return through_out(binary(name, ufunc, "compare", number_fast=False))
+    return through_out(binary(name, ufunc, "compare", number_fast=False), lambda t: bool_)
 
 
 logical_and = _logical("logical_and", np.logical_and)
 logical_or = _logical("logical_or", np.logical_or)
 logical_xor = _logical("logical_xor", np.logical_xor)
-logical_not = through_out(unary("logical_not", np.logical_not, "compare"))
+logical_not = through_out(unary("logical_not", np.logical_not, "compare"), lambda t: bool_)
 logical_and_, logical_or_, logical_xor_, logical_not_ = (
     in_place(row, calls=lambda *args, row=row: args[0].copy_(row.calls(*args)))
     for row in (logical_and, logical_or, logical_xor, logical_not)
