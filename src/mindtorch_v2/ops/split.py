@@ -94,7 +94,7 @@ def _narrowed(self: Tensor, sizes: Sequence[int], dim: int) -> list[Tensor]:
 
 
 @view(
-    "split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor[]",
+    "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor[]",
     calls=lambda self, split_size, dim: _narrowed(self, part_sizes(self._a, split_size, dim), dim),
     self=_split_gradient,
 )
@@ -103,7 +103,7 @@ def _split(a: Any, split_size: int, dim: int) -> Any:
 
 
 @view(
-    "split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor[]",
+    "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor[]",
     self=lambda grads, self_sizes, split_sizes, dim: _joined(grads, split_sizes, self_sizes, dim),
 )
 def _split_with_sizes(a: Any, split_sizes: Any, dim: int) -> Any:
@@ -141,7 +141,7 @@ def _chunk_size(a: Any, chunks: int, dim: int) -> tuple[int, int]:
     return (n + chunks - 1) // chunks, n
 
 
-@composite("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]")
+@composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor[]")
 def _chunk(self: Tensor, chunks: int, dim: int) -> Any:
     size, n = _chunk_size(self._a, chunks, dim)
     if n == 0:
@@ -189,7 +189,7 @@ def _need_dimension(self: Tensor) -> None:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
 
 
-@composite("tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor[]")
+@composite("tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor[]")
 def _tensor_split_sections(self: Tensor, sections: int, dim: int) -> Any:
     _need_dimension(self)
     if sections <= 0:
@@ -200,7 +200,7 @@ def _tensor_split_sections(self: Tensor, sections: int, dim: int) -> Any:
     return _sliced(self, bounds, dim)
 
 
-@composite("tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor[]")
+@composite("tensor_split.indices(Tensor(a) self, int[] indices, int dim=0) -> Tensor[]")
 def _tensor_split_indices(self: Tensor, indices: Any, dim: int) -> Any:
     _need_dimension(self)
     return _sliced(self, sizes_of("tensor_split", indices), dim)
@@ -249,8 +249,8 @@ def _directional(name: str, least: int, dim_of: Any) -> Any:
                 )
         return tensor_split(self, sections, dim)
 
-    by_number = composite(f"{name}.int(Tensor(a -> *) self, int sections) -> Tensor[]")(body)
-    by_indices = composite(f"{name}.array(Tensor(a -> *) self, int[] indices) -> Tensor[]")(body)
+    by_number = composite(f"{name}.int(Tensor(a) self, int sections) -> Tensor[]")(body)
+    by_indices = composite(f"{name}.array(Tensor(a) self, int[] indices) -> Tensor[]")(body)
 
     def public(input: Tensor, *given: Any, sections: Any = None, indices: Any = None) -> Any:
         wanted = sections if sections is not None else indices
@@ -281,7 +281,7 @@ def _unbind_gradient(grads: Any, self_sizes: Any, dim: int) -> Tensor:
 
 
 @view(
-    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor[]",
+    "unbind.int(Tensor(a) self, int dim=0) -> Tensor[]",
     calls=lambda self, dim: [select(self, dim, i) for i in range(_length(self._a, dim))],
     self=_unbind_gradient,
 )
