@@ -6,6 +6,7 @@ This module only gives names; what they stand for lives in the modules named bel
 from __future__ import annotations
 
 import math as _math
+import sys as _sys
 
 from . import _bind, _operators, ops
 from ._device import (
@@ -83,14 +84,9 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import autograd, distributions, fft, linalg, masked, nn, optim, random, signal, special, utils
-
-globals().update(signal.windows.OLD_NAMES)
-
-from . import _legacy, _missing, _settings, amp, serialization, version
+from . import _legacy, _missing, _settings, amp, autograd, random, version
 from ._settings import *  # noqa: F403
 from .compiler import compile
-from .serialization import load, save
 
 globals().update(_legacy.NAMES)
 globals().update(amp.autocast_mode.NAMES)
@@ -101,4 +97,15 @@ __version__ = version.__version__
 
 _missing.install()
 _missing.cover_all()
-__getattr__ = _missing.attribute_finder(__name__)
+# Submodules (nn, optim, profiler, …) are imported when first asked for, and so are these names.
+_ELSEWHERE = {
+    "load": "serialization",
+    "save": "serialization",
+    "vmap": "func",
+    **{f"{name}_window": "signal.windows" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")},
+}
+__getattr__ = _missing.attribute_finder(__name__, _ELSEWHERE)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ELSEWHERE, *_missing.submodules(_sys.modules[__name__])})

@@ -90,20 +90,16 @@ def public_functions() -> dict[str, Any]:
     """Every public operator by name."""
     grouped: dict[str, list[Op]] = {}
     for op in OPS.values():
-        grouped.setdefault(op.schema.name, []).append(op)
+        grouped.setdefault(op.name, []).append(op)
     table = {name: ops[0].function if len(ops) == 1 else resolver(name, ops) for name, ops in grouped.items()}
     table.update(FRONTS)
     return table
 
 
-def _takes_self(op: Op) -> bool:
-    return bool(op.schema.arguments) and op.schema.arguments[0].name == "self"
-
-
 def bind_methods(functions: dict[str, Any]) -> None:
     """Attach operators that take a tensor first to Tensor (what is there already stays)."""
-    rows = {op.schema.name for op in OPS.values()}
-    methods = {op.schema.name for op in OPS.values() if op.method and _takes_self(op)}
+    rows = {op.name for op in OPS.values()}
+    methods = {op.name for op in OPS.values() if op.method and op.takes_self}
     for name, function in functions.items():
         if (name in methods or name not in rows) and name not in Tensor.__dict__:
             setattr(Tensor, name, function)

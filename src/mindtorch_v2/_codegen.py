@@ -187,7 +187,7 @@ def saved_items(op: Any) -> list[tuple[str, str]]:
             elif p.endswith("_geometry") and p[:-9] in arguments:
                 items["geometry", p[:-9]] = None
             elif p not in arguments:
-                raise ValueError(f"row {op.schema.qualified}: a gradient formula uses {p!r}, which is no argument")
+                raise ValueError(f"row {op.qualified}: a gradient formula uses {p!r}, which is no argument")
             elif arguments[p].is_tensor:
                 items["input", p] = None
             elif arguments[p].is_tensor_list:

@@ -11,7 +11,7 @@ import importlib.util
 import pkgutil
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
@@ -41,11 +41,17 @@ def submodules(module: types.ModuleType) -> list[str]:
     return [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", []))]
 
 
-def attribute_finder(module_name: str) -> Callable[[str], Any]:
-    """A module's `__getattr__`: imports a submodule of that name, or raises the error above."""
+def attribute_finder(module_name: str, elsewhere: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """A module's `__getattr__`: imports a submodule of that name, takes a name from the module `elsewhere` says it
+    lives in (imported only now), or raises the error above."""
 
     def __getattr__(name: str) -> Any:
         module = sys.modules[module_name]
+        home = elsewhere.get(name) if elsewhere is not None else None
+        if home is not None:
+            found = getattr(importlib.import_module(f"{PACKAGE}.{home}"), name)
+            setattr(module, name, found)
+            return found
         dunder = name.startswith("__")
         if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
             found = importlib.import_module(f"{module_name}.{name}")

@@ -8,9 +8,11 @@ promotion, numbers, subclasses and modes. Rows live in `ops`; names reach users 
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections import namedtuple
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,7 @@ from .kernels.passes import Numbers
 
 NAMESPACE, EVENTS = _tap.NAMESPACE, _tap.EVENTS
 OPS: dict[str, Op] = {}
+_SELF = re.compile(r"\s*Tensor(\([^)]*\))? self\b")
 
 
 class Op:
@@ -77,59 +80,100 @@ class Op:
         base: Op | None = None,
         event: str | None = None,
     ) -> None:
-        self.schema = parsed = _schema.parse(schema)
-        self.arguments: dict[str, Argument] = {a.name: a for a in parsed.arguments}
+        head, _, rest = schema.partition("(")
+        self.text, self.qualified = schema, head.strip()
+        self.name, _, self.overload = self.qualified.partition(".")
+        # Whether the op can be a method: its first argument is the tensor itself.
+        self.takes_self = _SELF.match(rest) is not None
         self.kernel, self.kind, self.rule, self.calls, self.base = kernel, kind, rule, calls, base
         self.ufunc = ufunc
-        self.ident = parsed.qualified.replace(".", "__")
-        self.python_name = parsed.name
+        self.ident = self.qualified.replace(".", "__")
+        self.python_name = self.name
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
         self.fast = fast
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
-        self.label = label or f"{parsed.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
+        self.label = label or f"{self.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
         self.twin = False  # operators: whether there is a recorded twin of its own
         self.nondiff = nondiff
         self.replay = replay
-        self.takes_tensors = any(a.is_tensor or a.is_tensor_list for a in parsed.arguments)
-        tensors = sum(a.is_tensor for a in parsed.arguments)
-        self.takes_numbers = rule is not None and tensors > 1 and number_fast
-        returns_tensor = all(kind == "Tensor" for kind, _ in parsed.returns)
-        self.has_out = (kind == "kernel" and returns_tensor) if out is None else out
         self.formulas = formulas or {}
-        self.formula_parameters = {name: _parameters(f) for name, f in self.formulas.items()}
         self.differentiable = [name for names in self.formulas for name in names.split()]
-        self._check_row()
-        self.varargs = self._find_varargs()
-        # NumPy's spellings of dim and keepdim are accepted too.
-        self.aliases = [new for old, new in _codegen.ALIASES.items() if old in self.arguments and kind != "mutate"]
-        self.aliased = [old for old in _codegen.ALIASES if old in self.arguments and kind != "mutate"]
-        self.required_text = [a.name for a in parsed.arguments if not a.has_default and a.name in self.aliased]
-        self.node_name = node or _node_name(parsed.name if base is None else base.schema.name)
-        self.event = _tap.register_event(
-            event or f"aten::{parsed.name}", parsed.overload, _tap.FUNCTION, self.describe, flops, all_flops
-        )
-        # The overload that torch records when the second operand is a Python number.
-        self.number_event = self.event
-        if scalar is not None:
-            self.number_event = _tap.register_event(
-                event or f"aten::{parsed.name}", scalar, _tap.FUNCTION, self.describe_scalar, flops, all_flops
-            )
+        self.node_name = node or _node_name(self.name if base is None else base.name)
         self.make_node: Any = None
-        self.function = stub(parsed.qualified, parsed.name)
-        if parsed.qualified in OPS:
-            raise ValueError(f"row {parsed.qualified} is defined twice")
-        OPS[parsed.qualified] = self
+        self.function = stub(self.qualified, self.name)
+        self.scalar = scalar
+        self._out, self._event = out, (event or f"aten::{self.name}", flops, all_flops)
+        if self.qualified in OPS:
+            raise ValueError(f"row {self.qualified} is defined twice")
+        OPS[self.qualified] = self
 
-    def _check_row(self) -> None:
+    # What follows is worked out when the row is first used: importing reads a thousand rows, a program uses fifty.
+
+    @cached_property
+    def schema(self) -> _schema.Schema:
+        return _schema.parse(self.text)
+
+    @cached_property
+    def arguments(self) -> dict[str, Argument]:
+        return {a.name: a for a in self.schema.arguments}
+
+    @cached_property
+    def takes_tensors(self) -> bool:
+        return any(a.is_tensor or a.is_tensor_list for a in self.schema.arguments)
+
+    @cached_property
+    def takes_numbers(self) -> bool:
+        tensors = sum(a.is_tensor for a in self.schema.arguments)
+        return self.rule is not None and tensors > 1 and self.number_fast
+
+    @cached_property
+    def has_out(self) -> bool:
+        if self._out is not None:
+            return self._out
+        return self.kind == "kernel" and all(kind == "Tensor" for kind, _ in self.schema.returns)
+
+    @cached_property
+    def formula_parameters(self) -> dict[str, list[str]]:
+        return {name: _parameters(f) for name, f in self.formulas.items()}
+
+    @cached_property
+    def aliased(self) -> list[str]:
+        """Arguments that may be given by NumPy's names."""
+        return [old for old in _codegen.ALIASES if old in self.arguments and self.kind != "mutate"]
+
+    @cached_property
+    def aliases(self) -> list[str]:
+        return [_codegen.ALIASES[old] for old in self.aliased]
+
+    @cached_property
+    def required_text(self) -> list[str]:
+        return [a.name for a in self.schema.arguments if not a.has_default and a.name in self.aliased]
+
+    @cached_property
+    def event(self) -> int:
+        name, flops, all_flops = self._event
+        return _tap.register_event(name, self.overload, _tap.FUNCTION, self.describe, flops, all_flops)
+
+    @cached_property
+    def number_event(self) -> int:
+        """The event of the overload that torch records when the second operand is a Python number."""
+        if self.scalar is None:
+            return self.event
+        name, flops, all_flops = self._event
+        return _tap.register_event(name, self.scalar, _tap.FUNCTION, self.describe_scalar, flops, all_flops)
+
+    def check_row(self) -> None:
+        """ValueError for a row that contradicts itself; called when it is first used, and by a test for all."""
         for name in self.differentiable:
             if name not in self.arguments:
-                raise ValueError(f"row {self.schema.qualified}: gradient for {name!r}, which is no argument")
+                raise ValueError(f"row {self.qualified}: gradient for {name!r}, which is no argument")
         _codegen.saved_items(self)
 
-    def _find_varargs(self) -> str:
+    @cached_property
+    def varargs(self) -> str:
         """The argument that may be given as several positional numbers: the only one after the tensor."""
         positional = [a for a in self.schema.arguments if not a.kwarg_only]
         rest = [a for a in positional if a.name != "self"]
@@ -150,8 +194,9 @@ class Op:
         return f"<op {self.schema.text}>"
 
 
-def _parameters(formula: Callable[..., Any]) -> list[str]:
-    return list(inspect.signature(formula).parameters)
+def _parameters(formula: Any) -> list[str]:
+    code = formula.__code__
+    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
 def _node_name(name: str) -> str:
@@ -191,6 +236,7 @@ def _materialize_and_call(name: str, *args: Any, **kwargs: Any) -> Any:
 
 def materialize(op: Op) -> types.FunctionType:
     """Compile an op's functions and put them in place."""
+    op.check_row()
     ident = op.ident
     if op.kernel is not None:
         NAMESPACE[f"K_{ident}"] = op.kernel
@@ -215,7 +261,7 @@ def materialize(op: Op) -> types.FunctionType:
     if op.formulas:
         _materialize_backward(op)
     _arm(op)
-    generated = _codegen.compile_function(_forward.forward_source(op, recorded=False), op.schema.qualified)
+    generated = _codegen.compile_function(_forward.forward_source(op, recorded=False), op.qualified)
     replace_code(op.function, generated)
     _materialized.append(op)
     return op.function
@@ -224,11 +270,11 @@ def materialize(op: Op) -> types.FunctionType:
 def _materialize_backward(op: Op) -> None:
     for names, formula in op.formulas.items():
         NAMESPACE[f"F_{op.ident}_{'_'.join(names.split())}"] = formula
-    run = _codegen.compile_function(_codegen.backward_source(op), f"{op.node_name} of {op.schema.qualified}")
+    run = _codegen.compile_function(_codegen.backward_source(op), f"{op.node_name} of {op.qualified}")
     outputs = len(op.schema.returns)
     body = {"__slots__": (), "run": run, "outputs": outputs, "__module__": "mindtorch_v2.autograd", "op": op}
     NAMESPACE[f"C_{op.ident}"] = type(op.node_name, (Node,), body)
-    op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.schema.qualified}")
+    op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.qualified}")
 
 
 def replace_code(function: types.FunctionType, generated: types.FunctionType) -> None:
@@ -258,7 +304,7 @@ def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
 
 def _make_twin(op: Op, flags: int) -> Any:
     source = _forward.forward_source(op, recorded=True, flags=flags)
-    twin = _twins[op.ident, flags] = _codegen.compile_function(source, f"{op.schema.qualified}, recorded {flags}")
+    twin = _twins[op.ident, flags] = _codegen.compile_function(source, f"{op.qualified}, recorded {flags}")
     return twin
 
 
@@ -293,7 +339,7 @@ RETURN_TYPES: dict[str, Any] = {}
 
 def result_type(op: Op) -> Any:
     """The named tuple of an op with several named results, as `torch.return_types.max`."""
-    name = op.schema.name
+    name = op.name
     key = f"{name}:{','.join(op.schema.result_names)}"
     found = RETURN_TYPES.get(key)
     if found is None:
@@ -323,7 +369,7 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
         handled = overrides.dispatch(op.function, op.schema.arguments, given, out)
         if handled is not NotImplemented:
             return handled
-    run = AUTOCAST.get(op.schema.name, evaluate) if AUTOCAST else evaluate
+    run = AUTOCAST.get(op.name, evaluate) if AUTOCAST else evaluate
     return run(op, args) if _tap.SLOT.recorder is None else _recorded_slow(op, args, run)
 
 
@@ -342,7 +388,7 @@ def _settle_aliases(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
             values[[a.name for a in op.schema.arguments].index(name)] = value
     for argument, value in zip(op.schema.arguments, values, strict=True):
         if value is MISSING:
-            raise TypeError(f'{op.schema.name}() missing 1 required positional arguments: "{argument.python_name}"')
+            raise TypeError(f'{op.name}() missing 1 required positional arguments: "{argument.python_name}"')
     return (*values, *args[count : count + has_out])
 
 
@@ -397,13 +443,13 @@ def check_arguments(op: Op, given: tuple[Any, ...]) -> None:
             if op.takes_numbers and isinstance(value, (int, float, complex, bool, np.number, np.bool_)):
                 continue
             raise TypeError(
-                f"{op.schema.name}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
+                f"{op.name}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
                 f"not {type(value).__name__}"
             )
         if argument.is_tensor_list:
             if isinstance(value, Tensor) or not isinstance(value, Iterable):
                 raise TypeError(
-                    f"{op.schema.name}(): argument '{argument.python_name}' (position {position}) must be tuple of "
+                    f"{op.name}(): argument '{argument.python_name}' (position {position}) must be tuple of "
                     f"Tensors, not {type(value).__name__}"
                 )
             for i, element in enumerate(value):
@@ -654,10 +700,10 @@ def _evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     outs = [out] if isinstance(out, Tensor) else list(out)
     for o in outs:
         if not isinstance(o, Tensor):
-            raise TypeError(f"{op.schema.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
     if grad_mode.is_grad_enabled() and (_any_edge(op, given) or any(o._ag is not None for o in outs)):
         raise RuntimeError(
-            f"{op.schema.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
             "the arguments requires grad."
         )
     results = _compute(op, given)
@@ -781,9 +827,9 @@ def in_place(
     **formulas: Any,
 ) -> Op:
     """The row of `op_`, derived from the row of `op`; formulas and the overload's name are given where they differ."""
-    overload = op.schema.overload if overload is None else overload
-    name = op.schema.name + "_" + (f".{overload}" if overload else "")
-    schema = f"{name}({op.schema.text.partition('(')[2].rpartition('->')[0]}-> Tensor"
+    overload = op.overload if overload is None else overload
+    name = op.name + "_" + (f".{overload}" if overload else "")
+    schema = f"{name}({op.text.partition('(')[2].rpartition('->')[0]}-> Tensor"
     return Op(
         schema,
         None,
@@ -796,7 +842,7 @@ def in_place(
         fast_when=op.fast_when,
         number_fast=op.number_fast,
         takes=op.takes,
-        scalar=EVENTS[op.number_event].overload if op.number_event != op.event else None,
+        scalar=op.scalar,
         method=op.method,
         base=op,
         out=False,

@@ -1,16 +1,25 @@
 """Automatic differentiation: torch.autograd's names."""
 
 from .._tensor import Tensor as Variable
-from ..profiler.config import DeviceType, ProfilerActivity, ProfilerState, kineto_available
-from ..profiler.config import supported_activities as _supported_activities
-from ..profiler.run import is_profiling as _profiler_enabled
-from . import function, functional, grad_mode, graph, profiler, profiler_legacy, profiler_util
+from .._missing import attribute_finder as _attribute_finder
+from . import function, grad_mode, graph
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .anomaly import is_enabled as is_anomaly_enabled
 from .entry import backward, grad
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+# The profiler's names are imported when first asked for.
+_ELSEWHERE = {
+    "DeviceType": "profiler.config",
+    "ProfilerActivity": "profiler.config",
+    "ProfilerState": "profiler.config",
+    "_profiler_enabled": "autograd.profiler",
+    "_supported_activities": "autograd.profiler",
+    "kineto_available": "profiler.config",
+}
+__getattr__ = _attribute_finder(__name__, _ELSEWHERE)
 
 __all__ = [
     "DeviceType",

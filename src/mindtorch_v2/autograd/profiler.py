@@ -2,10 +2,12 @@
 
 from ..profiler.annotate import _RecordFunctionFast, record_function
 from ..profiler.config import kineto_available
+from ..profiler.config import supported_activities as _supported_activities
 from ..profiler.emit import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
 from ..profiler.events import FunctionEvent, MemRecordsAcc
 from ..profiler.lists import EventList
 from ..profiler.run import _ProfilerStats, is_profiling, profile
+from ..profiler.run import is_profiling as _profiler_enabled
 from ..profiler.steps import KinetoStepTracker
 
 __all__ = [
@@ -16,6 +18,8 @@ __all__ = [
     "MemRecordsAcc",
     "_ProfilerStats",
     "_RecordFunctionFast",
+    "_profiler_enabled",
+    "_supported_activities",
     "emit_itt",
     "emit_nvtx",
     "kineto_available",

@@ -206,8 +206,8 @@ def _with_number(row: Any) -> None:
         points = q if hasattr(q, "_a") else input.new_tensor(q)
         return row.function(input, points, dim, keepdim, interpolation=interpolation, out=out)
 
-    public.__name__ = public.__qualname__ = row.schema.name
-    front(row.schema.name)(public)
+    public.__name__ = public.__qualname__ = row.name
+    front(row.name)(public)
 
 
 _with_number(_quantile)

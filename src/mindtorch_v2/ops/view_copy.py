@@ -14,7 +14,7 @@ from .view import clone
 
 def _copying(row: Op) -> Op:
     """The row of `x_copy`: the view, then a contiguous copy of it (or of each of them)."""
-    head, _, tail = row.schema.text.partition("(")
+    head, _, tail = row.text.partition("(")
     name, dot, overload = head.partition(".")
     arguments, _, returns = tail.rpartition("->")
     schema = f"{name}_copy{dot}{overload}({arguments.replace('(a)', '')}-> {returns.replace('(a)', '').strip()}"

@@ -117,13 +117,11 @@ def _two_weights(k: Any, span: float, alpha: float = 0.54, beta: float = 0.46) -
     return alpha - beta * np.cos(2 * np.pi * k / span)
 
 
-OLD_NAMES = {
-    "hann_window": _old("hann_window", lambda k, span: _general_hamming(k, span, 0.5)),
-    "hamming_window": _old("hamming_window", _two_weights),
-    "blackman_window": _old("blackman_window", lambda k, span: _general_cosine(k, span, [0.42, 0.5, 0.08])),
-    "bartlett_window": _old("bartlett_window", _bartlett),
-    "kaiser_window": _old("kaiser_window", _kaiser),
-}
+hann_window = _old("hann_window", lambda k, span: _general_hamming(k, span, 0.5))
+hamming_window = _old("hamming_window", _two_weights)
+blackman_window = _old("blackman_window", lambda k, span: _general_cosine(k, span, [0.42, 0.5, 0.08]))
+bartlett_window = _old("bartlett_window", _bartlett)
+kaiser_window = _old("kaiser_window", _kaiser)
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
