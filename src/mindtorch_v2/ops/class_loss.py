@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from .. import _op
 from .._errors import shape_text
 from .._front import front
 from .._tensor import Tensor, make
@@ -21,12 +19,9 @@ from ..kernels.checks import is_float, type_name
 from . import composed
 from .creation import zeros_like
 from .loss import MEAN, NONE, SUM, reduce_loss
+from .network import composite, op
 from .softmax import log_softmax
 from .view import unsqueeze
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
 
 # --- negative log likelihood ------------------------------------------------------------------------------------------
 

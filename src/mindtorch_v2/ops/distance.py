@@ -10,7 +10,7 @@ import numpy as np
 from .._dtype import promote_types
 from .._errors import broadcast_error
 from .._front import front
-from .._op import composite, explicit, op
+from .._op import composite, explicit
 from .._tensor import make
 from ..autograd import grad_mode
 from ..kernels import distance
@@ -18,6 +18,7 @@ from ..kernels.checks import is_float, type_name
 from . import composed
 from .join import cat
 from .matrix import matmul
+from .network import op
 from .reduce import vector_norm
 from .view import broadcast_tensors, expand, unsqueeze
 
@@ -135,7 +136,6 @@ def _pdist_gradient(g: Any, x: Any, p: float, result: Any) -> Any:
 @op(
     "_pdist_forward(Tensor self, float p=2.) -> Tensor",
     out=False,
-    method=False,
     node="PdistBackward0",
     self=lambda g, self, p, result: _pdist_gradient(g, self, p, result),
 )

@@ -5,17 +5,13 @@ The draws are torch's: one `bernoulli_` per call, on a noise tensor of the same 
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from .. import _op, _random
+from .. import _random
 from .._meta import MetaArray, meta
 from .creation import empty_like, zeros
+from .network import composite, op
 from .random import bernoulli_
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
 
 # Minus the value SELU saturates at: what alpha dropout puts in place of an element.
 ALPHA = 1.7580993408473766

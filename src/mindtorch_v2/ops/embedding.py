@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from .. import _op
+from .._meta import meta
 from .._tensor import make
 from ..kernels import embedding as kernels
 from . import composed
 from .creation import zeros
+from .network import composite, mutating, op
 from .view import reshape, unsqueeze
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
-mutating = functools.partial(_op.mutating, method=False)
 
 SUM, MEAN, MAX = 0, 1, 2
 
@@ -87,6 +82,7 @@ embedding = op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor",
     out=False,
+    meta=lambda weight, indices, *rest: meta(indices.shape + weight.shape[1:], weight.dtype),
     calls=_embedding_calls,
     weight=lambda g, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse: _embedding_backward.function(
         g, indices, weight_sizes[0], padding_idx, scale_grad_by_freq, sparse

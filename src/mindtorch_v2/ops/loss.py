@@ -6,14 +6,12 @@ probabilities, divergences, margins of similarity. Losses against class indices 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _op
 from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error
 from .._tensor import make
@@ -23,10 +21,7 @@ from . import composed
 from .creation import empty_like, zeros_like
 from .distance import pairwise_distance
 from .gates import log_sigmoid
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
+from .network import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -487,7 +482,7 @@ def _soft_margin_gradient(g: Any, x: Any, target: Any, reduction: int) -> Any:
 
 soft_margin_loss = op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    calls=lambda self, target, reduction: reduce_loss((-target).mul_(self).exp_().log1p_(), reduction),
+    calls=lambda self, target, reduction: reduce_loss((-target).to(self.dtype).mul_(self).exp_().log1p_(), reduction),
     self=lambda g, self, target, reduction: soft_margin_loss_backward(g, self, target, reduction),
 )(_soft_margin_array).function
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import _op
 from ..kernels import fold
 from .join import cat
+from .network import composite, op
 from .part import narrow
 from .sizes import expanded
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
 
 # --- constants --------------------------------------------------------------------------------------------------------
 

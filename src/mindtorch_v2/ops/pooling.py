@@ -5,24 +5,21 @@ One dimension is computed as two, the first of size 1. Sizes may be given once f
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from .. import _op, _tap
+from .. import _tap
+from .._meta import MetaArray
 from .._tensor import make
 from ..autograd import grad_mode, graph
 from ..kernels import pool, small
 from ..kernels.fold import Shape
 from .dense import densely
+from .network import composite, op
 from .sizes import expanded
 from .view import unsqueeze
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
 
 
 def _sizes(name: str, ndim: int, **given: Any) -> Any:
@@ -56,8 +53,12 @@ def _backward(schema: str, kernel: Any, formula: Any) -> Any:
 
 
 def _watched(self: Any) -> bool:
-    """Whether somebody will look at more than the values: a graph or a recorder."""
-    return _tap.SLOT.recorder is not None or (graph.edge(self) is not None and grad_mode.is_grad_enabled())
+    """Whether somebody will look at more than the values: a graph or a recorder. Without values there are shapes only."""
+    return (
+        type(self._a) is MetaArray
+        or _tap.SLOT.recorder is not None
+        or (graph.edge(self) is not None and grad_mode.is_grad_enabled())
+    )
 
 
 # --- maxima -----------------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ max_pool1d_with_indices = _max_pool1d_with_indices.function
 
 @composite(f"max_pool1d(Tensor self, {_MAX.format(n=1)}) -> Tensor")
 def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-    if graph.edge(self) is not None and grad_mode.is_grad_enabled():
+    if type(self._a) is MetaArray or (graph.edge(self) is not None and grad_mode.is_grad_enabled()):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     kernel, step, pad, apart = sizes

@@ -3,7 +3,6 @@ and channels."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -11,14 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _op
 from ..kernels import grid_sample, resample
 from . import composed
 from .dense import densely
-
-# Functions of torch.nn.functional, not methods of tensors.
-op = functools.partial(_op.op, method=False)
-composite = functools.partial(_op.composite, method=False)
+from .network import composite, op
 
 # --- interpolation ----------------------------------------------------------------------------------------------------
 
