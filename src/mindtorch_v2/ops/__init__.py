@@ -35,6 +35,7 @@ from . import loss as loss
 from . import mask as mask
 from . import matrix as matrix
 from . import multihead as multihead
+from . import network as network
 from . import norm as norm
 from . import order as order
 from . import padding as padding
