@@ -278,6 +278,13 @@ def canonical(a: Any, d: DType | None = None) -> Any:
     return np.array(a, dtype=found.np, order="C", subok=False)
 
 
+def filled_from(a: Any, where: _device.device) -> Tensor:
+    """A tensor with a copy of an array, in the steps torch takes: memory, its contents, the device."""
+    made = creation.empty(a.shape, dtype=FROM_NUMPY[a.dtype], device=_device.CPU)
+    made._a[...] = a
+    return _to_device.function(made, where, made.dtype)
+
+
 @front("tensor")
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:  # fmt: skip
@@ -287,9 +294,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     a = array_of(data, dtype)
     where = _device.usable(device)
     if _tap.SLOT.recorder is not None:
-        made = creation.empty(a.shape, dtype=FROM_NUMPY[a.dtype], device=_device.CPU)
-        made._a[...] = a
-        made = _detach_.function(_to_device.function(made, where, made.dtype))
+        made = _detach_.function(filled_from(a, where))
     else:
         made = make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
     return made.requires_grad_() if requires_grad else made

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import _tap
+from .._device import CPU
 from .._dtype import FROM_NUMPY
 from .._op import type_name
 from .._storage import Storage, View
@@ -22,7 +23,7 @@ from ..autograd import overrides
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import make_view
 from . import creation
-from .convert import array_of, item, tensor
+from .convert import array_of, filled_from, item
 from .index import index as index_op
 from .index import index_put_, warn_bytes
 from .part import select, slice_
@@ -89,12 +90,12 @@ def _flag(value: bool) -> Tensor:
 
 def _as_index(value: Any) -> Tensor:
     """A sequence or array as an index tensor."""
-    if not isinstance(value, np.ndarray) and NAMESPACE["HOOK"]:
-        made = tensor(value)
-        return made if made._a.dtype.kind in "b" or made._a.dtype == np.int64 else make(made._a.astype(np.int64))
-    a = value if isinstance(value, np.ndarray) else array_of(value, None)
+    given = isinstance(value, np.ndarray)
+    a = value if given else array_of(value, None)
     if a.dtype.kind != "b" and a.dtype != np.uint8:
         a = a.astype(np.int64)
+    if not given and _tap.SLOT.recorder is not None:
+        return filled_from(a, CPU)
     return make(np.ascontiguousarray(a).reshape(a.shape))
 
 
@@ -343,12 +344,13 @@ _CPP_NAMES = {
 def _limits() -> dict[Any, tuple[Any, Any]]:
     """The least and greatest number that fits each real element type; unsigned ones take what wraps around."""
     found: dict[Any, tuple[Any, Any]] = {}
+    limits: Any = ml_dtypes.finfo
     for np_dtype, d in FROM_NUMPY.items():
         if d.category == 1:
             info = np.iinfo(np_dtype)
             found[np_dtype] = (int(info.min) if d.is_signed else -int(info.max), int(info.max))
         elif d.category == 2:
-            limit = float(ml_dtypes.finfo(np_dtype).max)
+            limit = float(limits(np_dtype).max)
             found[np_dtype] = (-limit, limit)
     return found
 
@@ -381,7 +383,7 @@ def _assigned(self: Tensor, value: Any) -> Any:
     """The value of an assignment: a tensor, or a number that fits."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (bool, int, float, complex)) or isinstance(value, np.integer):
+    if isinstance(value, (bool, int, float, complex, np.integer)):
         return number_for(value.item() if isinstance(value, np.generic) else value, self._a.dtype)
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
@@ -489,5 +491,5 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 getitem.__name__ = getitem.__qualname__ = "__getitem__"
 setitem.__name__ = setitem.__qualname__ = "__setitem__"
-Tensor.__getitem__ = getitem
-Tensor.__setitem__ = setitem
+Tensor.__getitem__ = getitem  # type: ignore[method-assign]
+Tensor.__setitem__ = setitem  # type: ignore[method-assign]
