@@ -23,29 +23,29 @@ _PDF_SCALE = 1 / math.sqrt(2 * math.pi)
 
 
 def relu(x: Any, out: Any = None) -> Any:
-    return at_least(x, 0, out)
+    return np.maximum(x, number(0, x.dtype), out=out) if x.size <= 512 else at_least(x, 0, out)
 
 
 @blocked_pair
-def threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> None:
-    keep(g, ~np.less_equal(x, number(threshold, x.dtype)), out)  # nan counts as above
+def threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> Any:
+    return keep(g, ~np.less_equal(x, number(threshold, x.dtype)), out)  # nan counts as above
 
 
 @blocked
-def threshold(x: Any, limit: float, value: float, out: Any) -> None:
-    choose(np.less_equal(x, number(limit, x.dtype)), np.full_like(x, value), x, out)
+def threshold(x: Any, limit: float, value: float, out: Any) -> Any:
+    return choose(np.less_equal(x, number(limit, x.dtype)), np.full_like(x, value), x, out)
 
 
 @blocked
-def leaky_relu(x: Any, slope: float, out: Any) -> None:
+def leaky_relu(x: Any, slope: float, out: Any) -> Any:
     """The greater (for slopes above 1, the smaller) of x and slope * x."""
     scaled = np.multiply(x, number(slope, x.dtype))
-    (np.maximum if slope <= 1 else np.minimum)(x, scaled, out=out)
+    return (np.maximum if slope <= 1 else np.minimum)(x, scaled, out=out)
 
 
 @blocked_pair
-def leaky_relu_backward(g: Any, x: Any, slope: float, out: Any) -> None:
-    choose(np.greater(x, number(0, x.dtype)), g, np.multiply(g, number(slope, g.dtype)), out)
+def leaky_relu_backward(g: Any, x: Any, slope: float, out: Any) -> Any:
+    return choose(np.greater(x, number(0, x.dtype)), g, np.multiply(g, number(slope, g.dtype)), out)
 
 
 def hardtanh(x: Any, low: float, high: float, out: Any = None) -> Any:
@@ -54,60 +54,60 @@ def hardtanh(x: Any, low: float, high: float, out: Any = None) -> Any:
 
 
 @blocked_pair
-def hardtanh_backward(g: Any, x: Any, low: float, high: float, out: Any) -> None:
-    keep(g, np.greater(x, number(low, x.dtype)) & np.less(x, number(high, x.dtype)), out)
+def hardtanh_backward(g: Any, x: Any, low: float, high: float, out: Any) -> Any:
+    return keep(g, np.greater(x, number(low, x.dtype)) & np.less(x, number(high, x.dtype)), out)
 
 
 @blocked
-def hardsigmoid(x: Any, out: Any) -> None:
-    np.add(x, number(3, x.dtype), out=out)
-    raise_to(out, 0, out)
-    cut_to(out, 6, out)
-    np.divide(out, number(6, x.dtype), out=out)
+def hardsigmoid(x: Any, out: Any) -> Any:
+    gate = np.add(x, number(3, x.dtype), out=out)
+    raise_to(gate, 0, gate)
+    cut_to(gate, 6, gate)
+    return np.divide(gate, number(6, x.dtype), out=gate)
 
 
 @blocked_pair
-def hardsigmoid_backward(g: Any, x: Any, out: Any) -> None:
+def hardsigmoid_backward(g: Any, x: Any, out: Any) -> Any:
     inside = np.greater(x, number(-3, x.dtype)) & np.less(x, number(3, x.dtype))
-    keep(np.divide(g, number(6, g.dtype)), inside, out)
+    return keep(np.divide(g, number(6, g.dtype)), inside, out)
 
 
 @blocked
-def hardswish(x: Any, out: Any) -> None:
+def hardswish(x: Any, out: Any) -> Any:
     gate = np.add(x, number(3, x.dtype))
     raise_to(gate, 0, gate)
     cut_to(gate, 6, gate)
-    np.multiply(x, gate, out=out)
-    np.divide(out, number(6, x.dtype), out=out)
+    gate /= number(6, x.dtype)
+    return np.multiply(x, gate, out=out)
 
 
 @blocked_pair
-def hardswish_backward(g: Any, x: Any, out: Any) -> None:
+def hardswish_backward(g: Any, x: Any, out: Any) -> Any:
     """0 up to -3, g from 3 on, g (x / 3 + 1/2) between."""
     inner = np.divide(x, number(3, x.dtype))
     inner += number(0.5, x.dtype)
     inner *= g
     above = np.greater_equal(x, number(3, x.dtype))
     middle = keep(inner, ~np.less_equal(x, number(-3, x.dtype)))
-    choose(above, g, middle, out)
+    return choose(above, g, middle, out)
 
 
 @blocked
-def hardshrink(x: Any, lambd: float, out: Any) -> None:
-    keep(x, ~(np.greater_equal(x, -lambd) & np.less_equal(x, lambd)), out)  # nan stays nan
+def hardshrink(x: Any, lambd: float, out: Any) -> Any:
+    return keep(x, ~(np.greater_equal(x, -lambd) & np.less_equal(x, lambd)), out)  # nan stays nan
 
 
 @blocked_pair
-def hardshrink_backward(g: Any, x: Any, lambd: float, out: Any) -> None:
-    keep(g, np.less(x, -lambd) | np.greater(x, lambd), out)
+def hardshrink_backward(g: Any, x: Any, lambd: float, out: Any) -> Any:
+    return keep(g, np.less(x, -lambd) | np.greater(x, lambd), out)
 
 
 @blocked
-def softshrink(x: Any, lambd: float, out: Any) -> None:
+def softshrink(x: Any, lambd: float, out: Any) -> Any:
     """x moved towards zero by ``lambd``, as far as zero; nan stays nan."""
     inside = raise_to(x, -lambd)
     cut_to(inside, lambd, inside)
-    np.subtract(x, inside, out=out)
+    return np.subtract(x, inside, out=out)
 
 
 # --- exponential ------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _log1p_positive(u: Any) -> Any:
 
 
 @blocked
-def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> None:
+def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any:
     below = cut_to(x, 0)
     if input_scale != 1:
         below *= number(input_scale, x.dtype)
@@ -145,11 +145,11 @@ def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Non
     above = raise_to(x, 0, out)
     if scale != 1:
         above *= number(scale, x.dtype)
-    above += below
+    return np.add(above, below, out=above)
 
 
 @blocked_pair
-def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any) -> None:
+def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any) -> Any:
     """The slope is `scale` above zero; below it is that of the exponential, found from the input or the result."""
     if is_result:
         below = np.add(x, number(alpha * scale, x.dtype))
@@ -160,11 +160,11 @@ def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float,
         np.exp(below, out=below)
         below *= number(alpha * scale * input_scale, x.dtype)
     below *= g
-    choose(np.greater(x, number(0, x.dtype)), np.multiply(g, number(scale, g.dtype)), below, out)
+    return choose(np.greater(x, number(0, x.dtype)), np.multiply(g, number(scale, g.dtype)), below, out)
 
 
 @blocked
-def softplus(x: Any, beta: float, threshold: float, out: Any) -> None:
+def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds ``threshold``."""
     scaled = np.multiply(x, number(beta, x.dtype))
     tail = np.abs(scaled)
@@ -173,28 +173,27 @@ def softplus(x: Any, beta: float, threshold: float, out: Any) -> None:
     tail += raise_to(scaled, 0)
     if beta != 1:
         tail /= number(beta, x.dtype)
-    choose(np.greater(scaled, number(threshold, x.dtype)), x, tail, out)
+    return choose(np.greater(scaled, number(threshold, x.dtype)), x, tail, out)
 
 
 @blocked_pair
-def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -> None:
+def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -> Any:
     scaled = np.multiply(x, number(beta, x.dtype))
     high = np.greater(scaled, number(threshold, x.dtype))
     np.negative(scaled, out=scaled)
     np.exp(scaled, out=scaled)
     scaled += number(1, x.dtype)
     slope = np.divide(g, scaled, out=scaled)
-    choose(high, g, slope, out)
+    return choose(high, g, slope, out)
 
 
 @blocked
-def log_sigmoid(x: Any, out: Any) -> None:
+def log_sigmoid(x: Any, out: Any) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))"""
     tail = np.abs(x)
     np.negative(tail, out=tail)
     tail = _log1p_positive(np.exp(tail, out=tail))
-    cut_to(x, 0, out)
-    np.subtract(out, tail, out=out)
+    return np.subtract(cut_to(x, 0), tail, out=out)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -205,21 +204,21 @@ def _sigmoid(x: Any) -> Any:
 
 
 @blocked_pair
-def log_sigmoid_backward(g: Any, x: Any, out: Any) -> None:
+def log_sigmoid_backward(g: Any, x: Any, out: Any) -> Any:
     slope = _sigmoid(np.negative(x))
-    np.multiply(g, slope, out=out)
+    return np.multiply(g, slope, out=out)
 
 
 @blocked
-def silu(x: Any, out: Any) -> None:
+def silu(x: Any, out: Any) -> Any:
     gate = np.negative(x)
     np.exp(gate, out=gate)
     gate += number(1, x.dtype)
-    np.divide(x, gate, out=out)
+    return np.divide(x, gate, out=out)
 
 
 @blocked_pair
-def silu_backward(g: Any, x: Any, out: Any) -> None:
+def silu_backward(g: Any, x: Any, out: Any) -> Any:
     """g s (1 + x (1 - s))"""
     s = _sigmoid(x)
     one = number(1, x.dtype)
@@ -227,7 +226,7 @@ def silu_backward(g: Any, x: Any, out: Any) -> None:
     slope *= x
     slope += one
     slope *= s
-    np.multiply(g, slope if g.dtype.kind != "c" else np.conj(slope), out=out)
+    return np.multiply(g, slope if g.dtype.kind != "c" else np.conj(slope), out=out)
 
 
 def _tanh_softplus(x: Any) -> Any:
@@ -245,18 +244,18 @@ def _tanh_softplus(x: Any) -> Any:
 
 
 @blocked
-def mish(x: Any, out: Any) -> None:
-    np.multiply(x, _tanh_softplus(x), out=out)
+def mish(x: Any, out: Any) -> Any:
+    return np.multiply(x, _tanh_softplus(x), out=out)
 
 
 @blocked_pair
-def mish_backward(g: Any, x: Any, out: Any) -> None:
+def mish_backward(g: Any, x: Any, out: Any) -> Any:
     t = _tanh_softplus(x)
     slope = _sigmoid(x)
     slope *= x
     slope *= number(1, x.dtype) - t * t
     slope += t
-    np.multiply(g, slope, out=out)
+    return np.multiply(g, slope, out=out)
 
 
 # --- gelu -------------------------------------------------------------------------------------------------------------
@@ -277,22 +276,23 @@ def _half_of_one_more(t: Any) -> None:
 
 
 @blocked
-def gelu_tanh(x: Any, out: Any) -> None:
+def gelu_tanh(x: Any, out: Any) -> Any:
     gate = _gelu_inner(x)
     np.tanh(gate, out=gate)
     _half_of_one_more(gate)
-    np.multiply(x, gate, out=out)
+    return np.multiply(x, gate, out=out)
 
 
 @blocked
-def gelu(x: Any, out: Any) -> None:
-    gate = special_erf.erf(np.multiply(x, number(_SQRT_HALF, x.dtype)))
+def gelu(x: Any, out: Any) -> Any:
+    gate = np.multiply(x, number(_SQRT_HALF, x.dtype))
+    special_erf.fill_erf(gate, gate)
     _half_of_one_more(gate)
-    np.multiply(x, gate, out=out)
+    return np.multiply(x, gate, out=out)
 
 
 @blocked_pair
-def gelu_tanh_backward(g: Any, x: Any, out: Any) -> None:
+def gelu_tanh_backward(g: Any, x: Any, out: Any) -> Any:
     t = np.tanh(_gelu_inner(x))
     slope = np.square(x)
     slope *= number(1.5 * _TANH_SCALE * _TANH_CUBE, x.dtype)
@@ -301,12 +301,13 @@ def gelu_tanh_backward(g: Any, x: Any, out: Any) -> None:
     slope *= number(1, x.dtype) - t * t
     _half_of_one_more(t)
     slope += t
-    np.multiply(g, slope, out=out)
+    return np.multiply(g, slope, out=out)
 
 
 @blocked_pair
-def gelu_backward(g: Any, x: Any, out: Any) -> None:
-    cdf = special_erf.erf(np.multiply(x, number(_SQRT_HALF, x.dtype)))
+def gelu_backward(g: Any, x: Any, out: Any) -> Any:
+    cdf = np.multiply(x, number(_SQRT_HALF, x.dtype))
+    special_erf.fill_erf(cdf, cdf)
     _half_of_one_more(cdf)
     pdf = np.square(x)
     pdf *= number(-0.5, x.dtype)
@@ -314,15 +315,15 @@ def gelu_backward(g: Any, x: Any, out: Any) -> None:
     pdf *= x
     pdf *= number(_PDF_SCALE, x.dtype)
     cdf += pdf
-    np.multiply(g, cdf, out=out)
+    return np.multiply(g, cdf, out=out)
 
 
 # --- with a learned or random slope -----------------------------------------------------------------------------------
 
 
 @blocked_pair
-def prelu(x: Any, weight: Any, out: Any) -> None:
-    choose(np.greater(x, 0), x, np.multiply(x, weight), out)
+def prelu(x: Any, weight: Any, out: Any) -> Any:
+    return choose(np.greater(x, 0), x, np.multiply(x, weight), out)
 
 
 def prelu_backward(g: Any, x: Any, weight: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number
+from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
@@ -34,7 +34,7 @@ def floor_divide(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @blocked_pair
-def _floor_divide(a: Any, b: Any, out: Any) -> None:
+def _floor_divide(a: Any, b: Any, out: Any) -> Any:
     """By the exact remainder, as Python does it."""
     rest = np.fmod(a, b)
     quotient = np.subtract(a, rest)
@@ -46,7 +46,7 @@ def _floor_divide(a: Any, b: Any, out: Any) -> None:
     by_zero = np.equal(b, 0)
     if by_zero.any():
         floor = np.where(by_zero, plain, floor)
-    np.copysign(floor, plain, out=out)
+    return np.copysign(floor, plain, out=out)
 
 
 def trunc_divide(a: Any, b: Any, out: Any = None) -> Any:
@@ -68,10 +68,10 @@ def remainder(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @blocked_pair
-def _remainder(a: Any, b: Any, out: Any) -> None:
+def _remainder(a: Any, b: Any, out: Any) -> Any:
     rest = np.fmod(a, b)
     other_side = (rest != 0) & (np.signbit(rest) != np.signbit(b))
-    np.add(rest, keep(b, other_side), out=out)
+    return np.add(rest, keep(b, other_side), out=out)
 
 
 def fmod(a: Any, b: Any, out: Any = None) -> Any:
@@ -106,8 +106,8 @@ def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
 
 
 @blocked
-def _cube(a: Any, out: Any) -> None:
-    np.multiply(np.square(a), a, out=out)
+def _cube(a: Any, out: Any) -> Any:
+    return np.multiply(np.square(a), a, out=out)
 
 
 def power(a: Any, b: Any, out: Any = None) -> Any:
@@ -152,52 +152,49 @@ def heaviside(a: Any, values: Any, out: Any = None) -> Any:
 
 
 @blocked_pair
-def add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> None:
+def add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
     """`a + alpha * b`"""
-    np.add(a, np.multiply(b, number(alpha, b.dtype)), out=out)
+    return np.add(a, np.multiply(b, number(alpha, b.dtype)), out=out)
 
 
 @blocked_pair
-def subtract_scaled(a: Any, b: Any, alpha: Any, out: Any) -> None:
+def subtract_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
     """`a - alpha * b`"""
-    np.subtract(a, np.multiply(b, number(alpha, b.dtype)), out=out)
+    return np.subtract(a, np.multiply(b, number(alpha, b.dtype)), out=out)
 
 
 @blocked_triple
-def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> None:
+def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b * c`"""
     product = np.multiply(b, c)
     if value != 1:
         np.multiply(product, number(value, product.dtype), out=product)
-    np.add(a, product, out=out)
+    return np.add(a, product, out=out)
 
 
 @blocked_triple
-def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any) -> None:
+def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b / c`"""
     if value != 1:
         b = np.multiply(b, number(value, b.dtype))
-    np.add(a, np.divide(b, c), out=out)
+    return np.add(a, np.divide(b, c), out=out)
 
 
 @blocked_pair
-def lerp(a: Any, end: Any, weight: Any, out: Any) -> None:
+def lerp(a: Any, end: Any, weight: Any, out: Any) -> Any:
     """From ``a`` to ``end`` by ``weight``, computed from the nearer side so that both ends are exact."""
     step = np.subtract(end, a)
-    if abs(weight) < 0.5:
-        np.multiply(step, number(weight, a.dtype), out=step)
-        np.add(a, step, out=out)
-    else:
-        np.multiply(step, number(1 - weight, a.dtype), out=step)
-        np.subtract(end, step, out=out)
+    near = abs(weight) < 0.5
+    step *= number(weight if near else 1 - weight, a.dtype)
+    return np.add(a, step, out=out) if near else np.subtract(end, step, out=out)
 
 
 @blocked_triple
-def lerp_by(a: Any, end: Any, weight: Any, out: Any) -> None:
+def lerp_by(a: Any, end: Any, weight: Any, out: Any) -> Any:
     """``lerp`` by a weight for each element."""
     step = np.subtract(end, a)
     near, far = a + step * weight, end - step * (1 - weight)
-    np.copyto(out, np.where(np.abs(weight) < 0.5, near, far))
+    return settle(np.where(np.abs(weight) < 0.5, near, far), out)
 
 
 def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:

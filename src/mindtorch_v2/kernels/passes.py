@@ -1,6 +1,7 @@
 """Owns how kernels of several passes run over large arrays: in blocks, so that what they reread stays in the cache.
 
-A body fills ``out`` from arrays of one dtype and shape; ``out`` may be the first of them. It knows no dtypes.
+A body computes from arrays of one dtype and shape into ``out``, which may be None or the first of them, and gives the
+result back. Nothing here knows what it computes.
 """
 
 from __future__ import annotations
@@ -19,24 +20,15 @@ Function = Callable[..., Any]  # (*arrays, *numbers, out=None)
 
 
 def in_blocks(count: int) -> Callable[[Body], Function]:
-    """Make ``function(*arrays, *numbers, out=None)`` from ``body(*arrays, *numbers, out)`` with so many arrays."""
+    """Make ``function(*arrays, *numbers, out=None)`` from a body with so many arrays."""
 
     def decorate(body: Body) -> Function:
         @functools.wraps(body)
-        def function(*given: Any, out: Any = None) -> Any:
-            arrays, numbers = given[:count], given[count:]
-            x = arrays[0]
-            if count > 1 and any(a.shape != x.shape and a.ndim for a in arrays):
-                arrays = np.broadcast_arrays(*arrays)
-                x = arrays[0]
-            result = np.empty_like(x, subok=False) if out is None else out
-            if x.ndim == 0:  # NumPy would give its steps as scalars
-                body(*(a.reshape(1) for a in arrays), *numbers, result.reshape(1))
-            elif x.size <= BLOCK or not _all_contiguous(arrays, result):
-                body(*arrays, *numbers, result)
-            else:
-                _run(body, arrays, numbers, result.reshape(-1))
-            return result
+        def function(x: Any, *rest: Any, out: Any = None) -> Any:
+            others = rest[: count - 1]
+            if x.size <= BLOCK and x.ndim and (not others or _of_one_shape(x, others)):
+                return body(x, *rest, out)
+            return _large(body, (x, *others), rest[count - 1 :], out)
 
         return function
 
@@ -44,6 +36,37 @@ def in_blocks(count: int) -> Callable[[Body], Function]:
 
 
 blocked, blocked_pair, blocked_triple = in_blocks(1), in_blocks(2), in_blocks(3)
+
+
+def _of_one_shape(x: Array, others: tuple[Array, ...]) -> bool:
+    shape = x.shape
+    for a in others:  # noqa: SIM110 - a generator would take longer than the op
+        if a.shape != shape:
+            return False
+    return True
+
+
+def _large(body: Body, arrays: tuple[Any, ...], numbers: tuple[Any, ...], out: Any) -> Any:
+    """Arrays of many elements, of several shapes, or of none."""
+    if any(a.shape != arrays[0].shape and a.ndim for a in arrays[1:]):
+        arrays = np.broadcast_arrays(*arrays)
+    x = arrays[0]
+    result = np.empty_like(x, subok=False) if out is None else out
+    if x.ndim == 0:  # NumPy would give its steps as scalars
+        body(*(a.reshape(1) for a in arrays), *numbers, result.reshape(1))
+    elif x.size <= BLOCK or not _all_contiguous(arrays, result):
+        body(*arrays, *numbers, result)
+    else:
+        _run(body, arrays, numbers, result.reshape(-1))
+    return result
+
+
+def settle(value: Array, out: Array | None) -> Array:
+    """A body's result, where it was to go."""
+    if out is None:
+        return value
+    np.copyto(out, value)
+    return out
 
 
 def _all_contiguous(arrays: Any, result: Array) -> bool:
@@ -63,12 +86,15 @@ def _run(body: Body, arrays: Any, numbers: tuple[Any, ...], target: Array) -> No
 
 class Numbers(dict[Any, Any]):
     """0-dim arrays of Python numbers in one dtype, which ufuncs take in half the time they take the number itself.
-    Zero is never kept: 0.0 and -0.0 are one key but two values."""
+    Zero is never a key: 0.0 and -0.0 would be the same."""
 
     def __init__(self, np_dtype: Any) -> None:
         self.np_dtype = np_dtype
+        self.zero = np.zeros((), np_dtype)
 
     def __missing__(self, number: Any) -> Any:
+        if number == 0 and type(number) is int:
+            return self.zero
         array = np.asarray(number, self.np_dtype)
         if number:
             if len(self) > 4096:
@@ -80,13 +106,8 @@ class Numbers(dict[Any, Any]):
 _NUMBERS = {np.dtype(t): Numbers(t) for t in (np.float32, np.float64)}
 
 
-_ZEROS = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
-
-
 def number(value: Any, dtype: Any) -> Array:
     """A Python number as a 0-dim array."""
-    if value == 0 and type(value) is int and dtype in _ZEROS:
-        return _ZEROS[dtype]
     kept = _NUMBERS.get(dtype)
     made: Array = np.asarray(value).astype(dtype) if kept is None else kept[value]
     return made

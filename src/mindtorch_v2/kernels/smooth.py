@@ -9,33 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from .passes import blocked, blocked_pair, number
+from .passes import blocked, blocked_pair, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
 
 
 @blocked
-def sigmoid(x: Any, out: Any) -> None:
+def sigmoid(x: Any, out: Any) -> Any:
     """1 / (1 + exp(-x)); tanh would be faster and lose every digit of small results."""
-    np.negative(x, out=out)
-    np.exp(out, out=out)
-    np.add(out, number(1, out.dtype), out=out)
-    np.reciprocal(out, out=out)
+    value = np.negative(x, out=out)
+    np.exp(value, out=value)
+    np.add(value, number(1, value.dtype), out=value)
+    return np.reciprocal(value, out=value)
 
 
 @blocked_pair
-def sigmoid_backward(g: Any, y: Any, out: Any) -> None:
+def sigmoid_backward(g: Any, y: Any, out: Any) -> Any:
     slope = np.subtract(number(1, y.dtype), y)
     slope *= y
-    np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
+    return np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
 
 
 @blocked_pair
-def tanh_backward(g: Any, y: Any, out: Any) -> None:
+def tanh_backward(g: Any, y: Any, out: Any) -> Any:
     slope = np.square(y)
     np.subtract(number(1, y.dtype), slope, out=slope)
-    np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
+    return np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
 
 
 def expm1(x: Any, out: Any = None) -> Any:
@@ -46,7 +46,7 @@ def expm1(x: Any, out: Any = None) -> Any:
 
 
 @blocked
-def _expm1(x: Any, out: Any) -> None:
+def _expm1(x: Any, out: Any) -> Any:
     x = np.maximum(x, number(-40, x.dtype))  # -1 from here on; further down exp(x) would have no logarithm
     u = np.exp(x)
     value = np.subtract(u, number(1, x.dtype))
@@ -54,7 +54,7 @@ def _expm1(x: Any, out: Any) -> None:
     value *= x
     value /= u
     _repair(value, np.expm1, x)
-    np.copyto(out, value)
+    return settle(value, out)
 
 
 def log1p(x: Any, out: Any = None) -> Any:
@@ -65,7 +65,7 @@ def log1p(x: Any, out: Any = None) -> Any:
 
 
 @blocked
-def _log1p(x: Any, out: Any) -> None:
+def _log1p(x: Any, out: Any) -> Any:
     one = number(1, x.dtype)
     w = np.add(x, one)
     lost = np.subtract(w, one)
@@ -74,7 +74,7 @@ def _log1p(x: Any, out: Any) -> None:
     np.log(w, out=w)
     w += lost
     _repair(w, np.log1p, x)
-    np.copyto(out, w)
+    return settle(w, out)
 
 
 def _repair(value: Any, exact: Any, x: Any) -> None:
