@@ -217,6 +217,27 @@ def _takes_self(node: Node) -> bool:
     return op is None or op.differentiable[:1] == ["self"]
 
 
+def before_change(t: Tensor, keep: bool) -> Tensor:
+    """A stand-in for a tensor that is no view and is about to change in place; its values are copied to be kept."""
+    stand_in = new(Tensor)
+    stand_in._a = t._a.copy() if keep else t._a
+    stand_in._ag = t._ag
+    stand_in._v = stand_in._view = None
+    return stand_in
+
+
+def cloned_before_change(t: Tensor, keep: bool) -> Tensor:
+    """`before_change`, the copy being an op that is recorded."""
+    stand_in = before_change(t, False)
+    if keep:
+        token = grad_mode.set_enabled(False)
+        try:
+            stand_in._a = door.clone(t)._a
+        finally:
+            grad_mode.reset_enabled(token)
+    return stand_in
+
+
 def rebase(t: Tensor, node: Node | None) -> None:
     """Give `t`, just changed in place, its new place in the graph."""
     if node is None:

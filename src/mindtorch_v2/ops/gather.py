@@ -12,6 +12,7 @@ from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, make
 from ..kernels import indexing as kernels
+from ..kernels.checks import type_name
 from . import creation
 from .part import select
 from .view import broadcast_to, clone, expand, reshape
@@ -44,7 +45,7 @@ gather = _gather.function
 def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
     if indices._a.dtype != np.int64:
         raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {kernels.type_name(indices._a.dtype)}"
+            f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices._a.dtype)}"
         )
     if dim is None:
         return gather(reshape(self, shape=(-1,)), 0, reshape(indices, shape=(-1,)))
@@ -77,9 +78,9 @@ def _scatter_rows(overload: str, value: str, keywords: str, node: str, formulas:
 
     arguments = f"int dim, Tensor index, {value}{keywords}"
     functional = op(f"scatter.{overload}(Tensor self, {arguments}) -> Tensor", node=node, **formulas)(kernel)
-    in_place = mutating(
-        f"scatter_.{overload}(Tensor(a!) self, {arguments}) -> Tensor(a!)", node=node, **formulas
-    )(kernel_)
+    in_place = mutating(f"scatter_.{overload}(Tensor(a!) self, {arguments}) -> Tensor(a!)", node=node, **formulas)(
+        kernel_
+    )
     return functional, in_place
 
 
@@ -362,9 +363,7 @@ _INDEX_REDUCTIONS = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "am
 
 def _reduction(reduce: str) -> str:
     if reduce not in _INDEX_REDUCTIONS:
-        raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
-        )
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     return reduce
 
 
@@ -464,4 +463,3 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         coordinates.append(rest.remainder(n))
         rest = rest.div(n, rounding_mode="floor")
     return tuple(reversed(coordinates))
-

@@ -154,8 +154,7 @@ def _normal(part: Any) -> Any:
     kind = type(part)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
-        f"{name})"
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {name})"
     )
 
 

@@ -170,4 +170,3 @@ index_put_ = _index_put_.function
 @explicit("index_put" + _ROW.format("", "", ""), **_FORMULAS)
 def _index_put(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool) -> Tensor:
     return index_put_(clone(self), indices, values, accumulate)
-

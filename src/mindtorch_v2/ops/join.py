@@ -336,4 +336,3 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
     rows = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64, count * r).reshape(count, r)
     return reshape(self.index_select(0, make(rows.reshape(-1))), shape=(count, r))
-

@@ -370,6 +370,3 @@ def _nonzero_static(a: Any, size: int, fill_value: int) -> Any:
     places = np.argwhere(a)[:size]
     found[: len(places)] = places
     return found
-
-
-

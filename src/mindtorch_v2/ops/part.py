@@ -415,4 +415,3 @@ def _diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: i
 )
 def _as_strided_scatter(self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None) -> Tensor:
     return replaced(self, src, lambda whole: as_strided(whole, size, stride, storage_offset))
-

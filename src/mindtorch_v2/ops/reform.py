@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _device
-from .._dtype import complex64, complex128
+from .._dtype import FROM_NUMPY, complex64, complex128
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import Op, composite, evaluate, materialize, type_name, view
@@ -211,7 +211,7 @@ def _view_as_complex(a: Any) -> Any:
     if a.dtype not in kinds:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-            f"{type_name(views.FROM_NUMPY[a.dtype])}"
+            f"{type_name(FROM_NUMPY[a.dtype])}"
         )
     if a.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dtype import FROM_NUMPY
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._meta import MetaArray, meta
@@ -43,9 +44,7 @@ def _repeat_gradient(g: Tensor, sizes: tuple[int, ...], repeats: Any) -> Tensor:
 def _repeat(a: Any, repeats: Any) -> Any:
     times = sizes_of("repeat", repeats)
     if len(times) < a.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     lead = len(times) - a.ndim
     full = (1,) * lead + a.shape
     shape = tuple(n * r for n, r in zip(full, times, strict=True))
@@ -74,7 +73,7 @@ def _repeat_index(repeats: Any, output_size: int | None) -> Any:
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (np.int64, np.int32):
-        name = type_name(creation._dtype.FROM_NUMPY[repeats.dtype])
+        name = type_name(FROM_NUMPY[repeats.dtype])
         raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{name}'")
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")

@@ -33,9 +33,7 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """Where values would have to be put into sorted sequences to keep them sorted."""
     row = _searchsorted if isinstance(input, Tensor) else _searchsorted_number
-    return row.function(
-        sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out
-    )
+    return row.function(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out)
 
 
 @op(f"bucketize.Tensor(Tensor self, Tensor boundaries, {_OPTIONS}) -> Tensor", method=False)

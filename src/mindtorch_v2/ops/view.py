@@ -68,7 +68,7 @@ def sizes_of(name: str, given: Any) -> tuple[int, ...]:
         if not isinstance(n, (int, np.integer, Tensor)):
             raise TypeError(
                 f"{name}(): argument 'shape' failed to unpack the object at pos {position} with error \"type must be "
-                f"tuple of ints,but got {type(n).__name__}\""
+                f'tuple of ints,but got {type(n).__name__}"'
             )
         sizes.append(int(n))
     return tuple(sizes)
