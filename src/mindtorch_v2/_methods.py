@@ -262,7 +262,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return convert.to_dtype(self, dtype)
 
 
-Tensor.type = _type  # type: ignore[method-assign, attr-defined]
+Tensor.type = _type  # type: ignore[attr-defined]
 
 
 @method

@@ -197,6 +197,7 @@ def qr(a: Array, mode: str) -> tuple[Array, Array]:
         q[..., :, :] = np.eye(m, rank, dtype=a.dtype)
         return (np.zeros(0, a.dtype) if mode == "r" else q), np.zeros((*a.shape[:-2], rank, n), a.dtype)
     if mode == "r":
-        return np.zeros(0, a.dtype), np.linalg.qr(a, mode="r")
+        triangle: Any = np.linalg.qr(a, mode="r")
+        return np.zeros(0, a.dtype), triangle
     q, r = np.linalg.qr(a, mode=mode)  # type: ignore[call-overload]
     return q, r

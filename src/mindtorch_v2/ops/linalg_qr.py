@@ -30,7 +30,7 @@ from .view import unsqueeze
 
 def _tall_gradient(gQ: Any, gR: Any, Q: Any, R: Any) -> Any:
     """Gradient of A in `A = Q R` with a square R."""
-    inner = None if gR is None else matmul(gR, mH(R))
+    inner: Any = None if gR is None else matmul(gR, mH(R))
     if gQ is not None:
         inner = total(inner, -matmul(mH(Q), gQ))
     inner = inner.triu()

@@ -166,7 +166,7 @@ def _eigh_gradient(grads: Any, values: Any, V: Any) -> Any:
     return chain(V, inner, mH(V))
 
 
-def _hermitian_values(a: Any, uplo: str, vectors: bool) -> Any:
+def _hermitian_values(a: Any, uplo: Any, vectors: bool) -> Any:
     try:
         values, V = np.linalg.eigh(a, uplo) if vectors else (np.linalg.eigvalsh(a, uplo), np.zeros(0, a.dtype))
     except np.linalg.LinAlgError:

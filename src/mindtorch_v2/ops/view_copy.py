@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dtype import dtype as DType
 from .._front import front
 from .._op import Op, composite
 from .._tensor import Tensor
@@ -63,7 +64,7 @@ def view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -
     """`view` in memory of its own."""
     if shape:
         size = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    if isinstance(size, views.DType):
+    if isinstance(size, DType):
         dtype = size
     if dtype is not None:
         return _view_copies[1].function(input, dtype)

@@ -22,7 +22,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     start = 0
     for param in _on_one_device(parameters):
         count = param.numel()
-        param.data = vec[start : start + count].view_as(param).data  # type: ignore[index]
+        param.data = vec[start : start + count].view_as(param).data
         start += count
 
 
