@@ -37,7 +37,9 @@ class Categorical(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = Size((*batch_shape, self._num_events))
-        made = {name: self.__dict__[name].expand(shape) for name in ("probs", "logits") if name in self.__dict__}
+        made: dict[str, Any] = {
+            name: self.__dict__[name].expand(shape) for name in ("probs", "logits") if name in self.__dict__
+        }
         given = "probs" if self._param is self.__dict__.get("probs") else "logits"
         return self._expanded(batch_shape, _instance, _num_events=self._num_events, _param=made[given], **made)
 

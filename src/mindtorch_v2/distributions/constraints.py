@@ -4,7 +4,7 @@ event), whether a value meets it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .._dtype import bool_, finfo
@@ -98,7 +98,7 @@ class _IndependentConstraint(Constraint):
         if result.dim() < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        return result.reshape((*result.shape[:result.dim() - self.reinterpreted_batch_ndims], -1)).all(-1)
+        return result.reshape((*result.shape[: result.dim() - self.reinterpreted_batch_ndims], -1)).all(-1)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -353,7 +353,7 @@ class _Stack(Constraint):
 
 
 dependent = _Dependent()
-dependent_property: Callable[..., Any] = _DependentProperty
+dependent_property = _DependentProperty
 independent = _IndependentConstraint
 boolean = _Boolean()
 one_hot = _OneHot()

@@ -15,9 +15,6 @@ from .._tensor import Tensor
 from ..nn.functional import pad, softplus
 from ..ops.convert import as_tensor
 from ..ops.creation import full_like, zeros_like
-from ..ops.join import cat, stack
-from ..ops.mask import where
-from ..ops.softmax import softmax
 from ..ops.view import broadcast_tensors
 from . import constraints
 from .utils import broadcast_all, sum_rightmost
@@ -346,7 +343,7 @@ class _Elementwise(Transform):
     """A transform without parameters, equal to any other of its type."""
 
     bijective = True
-    sign = 1  # type: ignore[assignment]
+    sign = 1
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
@@ -514,11 +511,7 @@ class AffineTransform(Transform):
     codomain = domain
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, AffineTransform)
-            and _same(self.loc, other.loc)
-            and _same(self.scale, other.scale)
-        )
+        return isinstance(other, AffineTransform) and _same(self.loc, other.loc) and _same(self.scale, other.scale)
 
     __hash__ = Transform.__hash__
 
