@@ -235,9 +235,7 @@ def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> 
     return _softmax(-_filled(input, mask, math.inf), _dims(dim, input.dim())[0], dtype=dtype)
 
 
-def normalize(
-    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None
-) -> Any:
+def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
     """The elements the mask keeps, divided by their norm; zero elsewhere."""
     dtype = input.dtype if dtype is None else dtype
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)

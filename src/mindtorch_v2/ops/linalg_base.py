@@ -38,9 +38,7 @@ def require_float(a: Any, name: str, low: bool = True) -> None:
         if not low:
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(a.dtype)}")
     elif a.dtype.kind not in "fc":
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got {type_name(a.dtype)}"
-        )
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(a.dtype)}")
 
 
 def require_lapack(a: Any, kernel: str) -> None:
@@ -78,7 +76,9 @@ def common_batch(a: Any, b: Any) -> tuple[int, ...]:
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
-_SINGULAR = "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
+_SINGULAR = (
+    "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
+)
 _VERDICTS = {
     "inv": _SINGULAR,
     "cholesky_inverse": _SINGULAR,
@@ -174,5 +174,3 @@ def require_phase_free(diagonal: Any, name: str, text: str) -> None:
             f"{name}: The {text} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss "
             "function depends on this phase term, making it ill-defined."
         )
-
-

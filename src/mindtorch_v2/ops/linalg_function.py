@@ -193,8 +193,7 @@ def _check_weights(weights: Any, label: str, kinds: str, kind_name: str, observa
 def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
     if self._a.ndim > 2:
         raise RuntimeError(
-            "cov(): expected input to have two or fewer dimensions but got an input with "
-            f"{self._a.ndim} dimensions"
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self._a.ndim} dimensions"
         )
     if self._a.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")

@@ -96,7 +96,9 @@ def _require_pivoting(pivot: bool) -> None:
 
 def _require_stack(a: Any, name: str) -> None:
     if a.ndim < 2:
-        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {shape_text(a.shape)} instead")
+        raise RuntimeError(
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: {shape_text(a.shape)} instead"
+        )
 
 
 @op(
@@ -235,9 +237,7 @@ def _linalg_lu_solve(a: Any, pivots: Any, b: Any, left: bool, adjoint: bool) -> 
     require_same_dtype(a, b, "linalg.lu_solve", ("LU", "B"))
     require_system(a, b, left, "linalg.lu_solve")
     if a.shape[-1] != pivots.shape[-1]:
-        raise RuntimeError(
-            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix"
-        )
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if a.shape[:-1] != pivots.shape:
         raise RuntimeError("linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
                            f"shape {shape_text(pivots.shape)} instead")  # fmt: skip

@@ -143,15 +143,11 @@ def _either(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
     ndim = self._a.ndim
     if dims is not None and len(dims) not in (1, 2):
-        raise RuntimeError(
-            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {shape_text(dims)}"
-        )
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {shape_text(dims)}")
     if ord is None:
         return vector_norm(self, 2.0, dims, keepdim, dtype=dtype)
     if dims is None and ndim not in (1, 2):
-        raise RuntimeError(
-            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D."
-        )
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
     if isinstance(ord, str) or len(dims if dims is not None else self._a.shape) == 2:
         return linalg_matrix_norm(self, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
     return vector_norm(self, ord, dims, keepdim, dtype=dtype)

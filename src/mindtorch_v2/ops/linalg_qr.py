@@ -48,9 +48,7 @@ def _qr_gradient(grads: Any, Q: Any, R: Any, mode: str) -> Any:
         )
     m, n = Q._a.shape[-2], R._a.shape[-1]
     if mode == "complete" and m > n:
-        raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
-        )
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
     if gQ is None and gR is None:
         return None
     if m >= n:
@@ -146,9 +144,7 @@ def _require_reflectors(a: Any, tau: Any, name: str) -> None:
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if tau.dtype != a.dtype:
-        raise RuntimeError(
-            f"{name}: tau dtype {type_name(tau.dtype)} does not match input dtype {type_name(a.dtype)}"
-        )
+        raise RuntimeError(f"{name}: tau dtype {type_name(tau.dtype)} does not match input dtype {type_name(a.dtype)}")
 
 
 def _product_array(a: Any, tau: Any) -> Any:

@@ -149,7 +149,9 @@ def _cholesky_inverse(a: Any, upper: bool) -> Any:
     require_square(a, "cholesky_inverse")
     require_lapack(a, "cholesky_inverse_out_cpu")
     diagonal = a.diagonal(0, -2, -1)
-    raise_failed(np.where((diagonal == 0).any(-1), (diagonal == 0).argmax(-1) + 1 if a.size else 0, 0), "cholesky_inverse")
+    raise_failed(
+        np.where((diagonal == 0).any(-1), (diagonal == 0).argmax(-1) + 1 if a.size else 0, 0), "cholesky_inverse"
+    )
     return _by_factor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape), a, upper)
 
 
