@@ -19,6 +19,7 @@ from . import embedding as embedding
 from . import foreach as foreach
 from . import fourier as fourier
 from . import fused as fused
+from . import gamma_samples as gamma_samples
 from . import gates as gates
 from . import gather as gather
 from . import getitem as getitem

@@ -1,0 +1,40 @@
+"""Rows of gamma and Dirichlet samples, with the gradients of reparameterized draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _random
+from .._op import op
+from ..kernels import reparameterize
+
+
+@op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", out=False)
+def _gamma_gradient(a: Any, output: Any) -> Any:
+    return reparameterize.gamma_gradient(a, output)
+
+
+@op("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", out=False,
+    self=lambda g, self, result: g * _gamma_gradient.function(self, result))  # fmt: skip
+def _standard_gamma(a: Any, generator: Any) -> Any:
+    return _random.standard_gamma(a, generator)
+
+
+@op("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", method=False, out=False)
+def _dirichlet_gradient(x: Any, alpha: Any, total: Any) -> Any:
+    return reparameterize.dirichlet_gradient(x, alpha, total)
+
+
+def _sample_gradient(g: Any, self: Any, result: Any) -> Any:
+    total = self.sum(-1, True).expand(self.shape)
+    moved = _dirichlet_gradient.function(result, self, total)
+    return moved * (g - (result * g).sum(-1, True))
+
+
+@op("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", out=False,
+    self=lambda g, self, result: _sample_gradient(g, self, result))  # fmt: skip
+def _sample_dirichlet(a: Any, generator: Any) -> Any:
+    return _random.dirichlet(a, generator)
+
+
+standard_gamma, sample_dirichlet = _standard_gamma.function, _sample_dirichlet.function
