@@ -2,8 +2,9 @@
 
 `_forward` puts them together into an op's public function and its recorded twin. The text is compiled when an op is
 first called and can be read in tracebacks (`linecache`) or by `source(op)`. Names in generated code: `K` kernel, `Q`
-kernel of the quick case, `U` ufunc, `S` slow path, `E` the op without its fast paths, `R` recorded twin, `C` node class, `F` gradient formula, `O`
-what an operator does with operands that are not tensors, each followed by the op's identifier.
+kernel of the quick case, `U` ufunc, `S` slow path, `E` the op without its fast paths, `R` recorded twin, `C` node
+class, `F` gradient formula, `O` what an operator does with operands that are not tensors, each followed by the op's
+identifier.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ LAYERS = {
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.entry autograd.methods autograd.overrides""",
     "L3": "_schema _codegen _forward _op _front ops.*",
-    "L4": "_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.* linalg.* masked fft.* special.* autograd.functional autograd.gradcheck",
-    "L5": """nn.* optim.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.* jit hub cuda.* cpu.* mps
-        xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
+    "L4": """_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.*
+        linalg.* masked fft.* special.* autograd.functional autograd.gradcheck""",
+    "L5": """nn.* optim.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*
+        jit hub cuda.* cpu.* mps xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
     "P": "profiler.* cli",
     "F": """. __main__ _launcher _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
         profiler profiler.itt""",
@@ -58,7 +59,8 @@ PROFILER = [
 STAGES = {name: i for i, line in enumerate(PROFILER) for name in line.split()}
 
 REQUIRED = {"numpy", "ml_dtypes"}
-OPTIONAL = {"isal", "pandas", "pyarrow", "safetensors", "scipy", "tensorboardX"}  # imported inside a function, or under `try`
+# Imported inside a function, or under `try`.
+OPTIONAL = {"isal", "pandas", "pyarrow", "safetensors", "scipy", "tensorboardX"}
 
 
 class Import(NamedTuple):

@@ -33,7 +33,9 @@ def plain(value):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    if isinstance(value, (torch.nn.Module, mindtorch_v2.nn.Module, torch.Size, mindtorch_v2.Size, torch.dtype, mindtorch_v2.dtype)):
+    if isinstance(
+        value, (torch.nn.Module, mindtorch_v2.nn.Module, torch.Size, mindtorch_v2.Size, torch.dtype, mindtorch_v2.dtype)
+    ):
         return repr(value).replace("mindtorch_v2", "torch")
     if inspect.isgenerator(value):
         return [plain(v) for v in value]
@@ -58,7 +60,8 @@ def same(got, expected, where):
     if isinstance(expected, np.ndarray):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5, err_msg=where)
     elif isinstance(expected, (list, tuple)):
-        assert isinstance(got, (list, tuple)) and len(got) == len(expected), f"{where}: {got} instead of {expected}"
+        assert isinstance(got, (list, tuple)), f"{where}: {got} instead of {expected}"
+        assert len(got) == len(expected), f"{where}: {got} instead of {expected}"
         for i, (g, e) in enumerate(zip(got, expected, strict=True)):
             same(g, e, f"{where}[{i}]")
     elif isinstance(expected, dict):
@@ -135,7 +138,7 @@ def registering_wrong_things(T, nn):
         error_of(lambda: m.add_module("weight", nn.ReLU())),
         error_of(lambda: m.add_module("y", 4)),
         error_of(lambda: m.register_module("y", T.ones(1))),
-        error_of(lambda: (leaf * 2)),
+        error_of(lambda: leaf * 2),
     ]
 
 
@@ -223,7 +226,12 @@ def buffers_by_assignment(T, nn):
     m = nn.Module()
     m.b = nn.Buffer(T.ones(2))
     m.b = T.zeros(3)
-    return isinstance(m.b, nn.Buffer), isinstance(nn.Buffer(T.ones(1)), nn.Buffer), isinstance(T.ones(1), nn.Buffer), m.b
+    return (
+        isinstance(m.b, nn.Buffer),
+        isinstance(nn.Buffer(T.ones(1)), nn.Buffer),
+        isinstance(T.ones(1), nn.Buffer),
+        m.b,
+    )
 
 
 @program
@@ -450,8 +458,11 @@ def extra_state(T, nn):
     state = net.state_dict()
     net[0].count = 0
     net.load_state_dict(state)
-    return dict(state), net[0].count, error_of(lambda: net.load_state_dict({})), error_of(
-        lambda: nn.Sequential(nn.ReLU()).load_state_dict(state)
+    return (
+        dict(state),
+        net[0].count,
+        error_of(lambda: net.load_state_dict({})),
+        error_of(lambda: nn.Sequential(nn.ReLU()).load_state_dict(state)),
     )
 
 
@@ -699,7 +710,9 @@ def module_list(T, nn):
     text = repr(net)
     del net[0:2]
     return [
-        text, net, net[1:], net[-1], len(net), net.pop(0), nn.ModuleList([nn.ReLU()]) + [nn.Tanh()], nn.ModuleList(),
+        text, net, net[1:], net[-1], len(net), net.pop(0),
+        nn.ModuleList([nn.ReLU()]) + [nn.Tanh()],  # noqa: RUF005
+        nn.ModuleList(),
         error_of(lambda: net[9]), error_of(lambda: net.extend(4)), error_of(lambda: net.append(4)),
         error_of(lambda: nn.ModuleList(4)), error_of(lambda: net(1)), list(net.state_dict()),
         nn.ModuleList([nn.Sequential(nn.ReLU(), nn.Linear(1, 1)), nn.Sequential(nn.ReLU(), nn.Linear(1, 1)), nn.ReLU()]),
@@ -795,7 +808,13 @@ def subclasses_of_parameter(T, nn):
     p = Named(T.ones(2))
     m = nn.Module()
     m.p = p
-    return type(p).__name__, isinstance(p, nn.Parameter), list(m._parameters), issubclass(Named, nn.Parameter), type(p + 1).__name__
+    return (
+        type(p).__name__,
+        isinstance(p, nn.Parameter),
+        list(m._parameters),
+        issubclass(Named, nn.Parameter),
+        type(p + 1).__name__,
+    )
 
 
 @program
@@ -870,7 +889,8 @@ def lazy_modules(T, nn):
 @program
 def layer_errors(T, nn):
     return [error_of(call) for call in (
-        lambda: nn.Conv2d(3, 4, 2, groups=2), lambda: nn.Conv2d(4, 3, 2, groups=2), lambda: nn.Conv2d(4, 4, 2, groups=0),
+        lambda: nn.Conv2d(3, 4, 2, groups=2), lambda: nn.Conv2d(4, 3, 2, groups=2),
+        lambda: nn.Conv2d(4, 4, 2, groups=0),
         lambda: nn.Conv2d(3, 4, 2, stride=2, padding="same"),
         lambda: nn.ConvTranspose2d(3, 4, 2, padding_mode="reflect"),
         lambda: nn.ConvTranspose2d(1, 1, 2)(T.ones(1, 1, 2, 2), output_size=(9, 9)),
@@ -881,17 +901,25 @@ def layer_errors(T, nn):
         lambda: nn.Unflatten(0, 3), lambda: nn.Unflatten(0, (2.0,)), lambda: nn.Embedding(3, 2, padding_idx=5),
         lambda: nn.Embedding(3, 2, _weight=T.ones(2, 2)), lambda: nn.Embedding.from_pretrained(T.ones(2)),
         lambda: nn.Hardtanh(1, 0), lambda: nn.Softmax2d()(T.ones(2)), lambda: nn.FractionalMaxPool2d(2),
-        lambda: nn.FractionalMaxPool2d(2, output_size=2, output_ratio=0.5), lambda: nn.FractionalMaxPool2d(2, output_ratio=2.0),
-        lambda: nn.LSTM(0, 3), lambda: nn.LSTM(3, 0), lambda: nn.LSTM(3, 3, num_layers=0), lambda: nn.LSTM(3, 3, proj_size=3),
-        lambda: nn.LSTM(3, 3, dropout=2), lambda: nn.LSTM("a", 3), lambda: nn.LSTM(3, 3, bias=1), lambda: nn.GRU(3, 3, proj_size=1),
-        lambda: nn.RNN(3, 3, nonlinearity="x"), lambda: nn.LSTM(3, 3)(T.ones(2, 2, 4)), lambda: nn.LSTM(3, 3)(T.ones(2)),
+        lambda: nn.FractionalMaxPool2d(2, output_size=2, output_ratio=0.5),
+        lambda: nn.FractionalMaxPool2d(2, output_ratio=2.0),
+        lambda: nn.LSTM(0, 3), lambda: nn.LSTM(3, 0), lambda: nn.LSTM(3, 3, num_layers=0),
+        lambda: nn.LSTM(3, 3, proj_size=3),
+        lambda: nn.LSTM(3, 3, dropout=2), lambda: nn.LSTM("a", 3), lambda: nn.LSTM(3, 3, bias=1),
+        lambda: nn.GRU(3, 3, proj_size=1),
+        lambda: nn.RNN(3, 3, nonlinearity="x"), lambda: nn.LSTM(3, 3)(T.ones(2, 2, 4)),
+        lambda: nn.LSTM(3, 3)(T.ones(2)),
         lambda: nn.LSTM(3, 3)(T.ones(2, 2, 3), (T.ones(1, 2, 3), T.ones(1, 2, 4))),
-        lambda: nn.LSTM(3, 3)(T.ones(2, 2, 3), (T.ones(2, 3), T.ones(2, 3))), lambda: nn.GRU(3, 3)(T.ones(2, 2, 3), T.ones(1, 1, 3)),
+        lambda: nn.LSTM(3, 3)(T.ones(2, 2, 3), (T.ones(2, 3), T.ones(2, 3))),
+        lambda: nn.GRU(3, 3)(T.ones(2, 2, 3), T.ones(1, 1, 3)),
         lambda: nn.GRU(3, 3)(T.ones(2, 3), T.ones(1, 1, 3)), lambda: nn.GRU(3, 3)(T.ones(2, 2, 3).double()),
         lambda: nn.LSTMCell(3, 3)(T.ones(1, 1, 3)), lambda: nn.GRUCell(3, 3)(T.ones(2, 4)),
-        lambda: nn.GRUCell(3, 3)(T.ones(2, 3), T.ones(1, 3)), lambda: nn.MultiheadAttention(5, 2), lambda: nn.MultiheadAttention(0, 2),
-        lambda: nn.Transformer(8, 2)(T.ones(2, 2, 8), T.ones(2, 3, 8)), lambda: nn.Transformer(8, 2)(T.ones(2, 2, 7), T.ones(2, 2, 8)),
-        lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), lambda: nn.MultiMarginLoss(p=3), lambda: nn.HuberLoss(delta="a"),
+        lambda: nn.GRUCell(3, 3)(T.ones(2, 3), T.ones(1, 3)), lambda: nn.MultiheadAttention(5, 2),
+        lambda: nn.MultiheadAttention(0, 2),
+        lambda: nn.Transformer(8, 2)(T.ones(2, 2, 8), T.ones(2, 3, 8)),
+        lambda: nn.Transformer(8, 2)(T.ones(2, 2, 7), T.ones(2, 2, 8)),
+        lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), lambda: nn.MultiMarginLoss(p=3),
+        lambda: nn.HuberLoss(delta="a"),
         lambda: nn.TripletMarginLoss(margin=0), lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 20, []),
         lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 5]), lambda: nn.MSELoss(size_average=False).reduction,
         lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5])(T.ones(2, 8), T.tensor([3, 30])),
@@ -970,7 +998,9 @@ def clipping(T, nn):
         results.append((total, [p.grad for p in net.parameters()]))
     for foreach in (None, False):
         net = with_gradients(T, nn)
-        results.append((nn.utils.clip_grad_value_(net.parameters(), 0.7, foreach=foreach), [p.grad for p in net.parameters()]))
+        results.append(
+            (nn.utils.clip_grad_value_(net.parameters(), 0.7, foreach=foreach), [p.grad for p in net.parameters()])
+        )
     net = with_gradients(T, nn)
     results.append(nn.utils.get_total_norm([p.grad for p in net.parameters()]))
     results.append(nn.utils.clip_grads_with_norm_(net.weight, 1.0, T.tensor(2.0)))
@@ -1050,10 +1080,20 @@ def old_weight_norm(T, nn):
 def old_spectral_norm(T, nn):
     net = nn.utils.spectral_norm(nn.Linear(3, 4), n_power_iterations=2)
     net(T.ones(1, 3)).sum().backward()
-    first = list(net.state_dict()), net.weight_u, net.weight_v, net.weight, net.weight_orig.grad, net.state_dict()._metadata
+    first = (
+        list(net.state_dict()),
+        net.weight_u,
+        net.weight_v,
+        net.weight,
+        net.weight_orig.grad,
+        net.state_dict()._metadata,
+    )
     net.load_state_dict(net.state_dict())
     eval_ = net.eval()(T.ones(1, 3))
-    errors = error_of(lambda: nn.utils.spectral_norm(net)), error_of(lambda: nn.utils.spectral_norm(nn.Linear(1, 1), n_power_iterations=0))
+    errors = (
+        error_of(lambda: nn.utils.spectral_norm(net)),
+        error_of(lambda: nn.utils.spectral_norm(nn.Linear(1, 1), n_power_iterations=0)),
+    )
     nn.utils.remove_spectral_norm(net)
     conv = nn.utils.spectral_norm(nn.ConvTranspose2d(2, 3, 2))
     return first, eval_, errors, list(net.state_dict()), net.weight, conv.weight_u.shape, conv(T.ones(1, 2, 2, 2))
@@ -1111,7 +1151,9 @@ def wrong_parametrizations(T, nn):
         def forward(self, X):
             return "text"
 
-    return [error_of(lambda k=k: P.register_parametrization(nn.Linear(2, 2), "weight", k())) for k in (Shrink, Cast, Text)]
+    return [
+        error_of(lambda k=k: P.register_parametrization(nn.Linear(2, 2), "weight", k())) for k in (Shrink, Cast, Text)
+    ]
 
 
 @program
@@ -1128,7 +1170,13 @@ def new_spectral_norm(T, nn):
     net = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4), n_power_iterations=2)
     net(T.ones(1, 3)).sum().backward()
     conv = nn.utils.parametrizations.spectral_norm(nn.ConvTranspose1d(2, 3, 2))
-    return list(net.state_dict()), net.weight, net.parametrizations.weight.original.grad, net.eval()(T.ones(1, 3)), conv.weight
+    return (
+        list(net.state_dict()),
+        net.weight,
+        net.parametrizations.weight.original.grad,
+        net.eval()(T.ones(1, 3)),
+        conv.weight,
+    )
 
 
 @program
@@ -1214,19 +1262,40 @@ def functional_calls(T, nn):
 def initialisers(T, nn):
     init = nn.init
     results = [init.calculate_gain(n) for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")]
-    results += [init.calculate_gain("leaky_relu", 0.2), error_of(lambda: init.calculate_gain("x")), error_of(lambda: init.calculate_gain("leaky_relu", "a"))]
+    results += [
+        init.calculate_gain("leaky_relu", 0.2),
+        error_of(lambda: init.calculate_gain("x")),
+        error_of(lambda: init.calculate_gain("leaky_relu", "a")),
+    ]
     calls = (
         lambda w: init.uniform_(w, -1, 2), lambda w: init.normal_(w, 1, 0.5), lambda w: init.trunc_normal_(w, std=0.5),
-        lambda w: init.trunc_normal_(w, 0, 1, 2, 3), lambda w: init.trunc_normal_(w, 0, 1, -0.1, 0.1), lambda w: init.constant_(w, 0.3),
+        lambda w: init.trunc_normal_(w, 0, 1, 2, 3), lambda w: init.trunc_normal_(w, 0, 1, -0.1, 0.1),
+        lambda w: init.constant_(w, 0.3),
         init.ones_, init.zeros_, init.eye_, init.xavier_uniform_, lambda w: init.xavier_normal_(w, 2.0), init.kaiming_uniform_,
-        lambda w: init.kaiming_normal_(w, 0.1, "fan_out", "relu"), init.orthogonal_, lambda w: init.orthogonal_(w, 2), lambda w: init.sparse_(w, 0.5),
+        lambda w: init.kaiming_normal_(w, 0.1, "fan_out", "relu"), init.orthogonal_, lambda w: init.orthogonal_(w, 2),
+        lambda w: init.sparse_(w, 0.5),
     )  # fmt: skip
     results += [call(T.empty(4, 3)) for call in calls]
-    results += [init.orthogonal_(T.empty(2, 5)), init.dirac_(T.empty(4, 2, 3)), init.dirac_(T.empty(4, 2, 3, 3), groups=2)]
-    results += [init.xavier_uniform_(nn.Parameter(T.empty(2, 3, 2))), init.kaiming_uniform_(T.empty(0, 3)), init.uniform(T.empty(2))]
-    results += [error_of(lambda: init.xavier_uniform_(T.empty(3))), error_of(lambda: init.eye_(T.empty(3))), error_of(lambda: init.dirac_(T.empty(3)))]
+    results += [
+        init.orthogonal_(T.empty(2, 5)),
+        init.dirac_(T.empty(4, 2, 3)),
+        init.dirac_(T.empty(4, 2, 3, 3), groups=2),
+    ]
+    results += [
+        init.xavier_uniform_(nn.Parameter(T.empty(2, 3, 2))),
+        init.kaiming_uniform_(T.empty(0, 3)),
+        init.uniform(T.empty(2)),
+    ]
+    results += [
+        error_of(lambda: init.xavier_uniform_(T.empty(3))),
+        error_of(lambda: init.eye_(T.empty(3))),
+        error_of(lambda: init.dirac_(T.empty(3))),
+    ]
     generator = T.Generator().manual_seed(3)
-    results += [init.uniform_(T.empty(3), generator=generator), init.kaiming_normal_(T.empty(3, 2), generator=generator)]
+    results += [
+        init.uniform_(T.empty(3), generator=generator),
+        init.kaiming_normal_(T.empty(3, 2), generator=generator),
+    ]
     return results
 
 

@@ -43,7 +43,9 @@ class Case:
 
 
 def tensor(T, kind, values, grad):
-    return T.tensor(values.tolist(), dtype={"f": T.float32, "b": T.bool}.get(values.dtype.kind, T.int64), requires_grad=grad)
+    return T.tensor(
+        values.tolist(), dtype={"f": T.float32, "b": T.bool}.get(values.dtype.kind, T.int64), requires_grad=grad
+    )
 
 
 x2, x3, x4, x5 = real(5, 4), real(2, 4, 9), real(2, 4, 8, 9), real(2, 4, 5, 6, 7)
@@ -363,7 +365,7 @@ def test_same_outputs_and_gradients(case, training):
 
 
 def test_every_layer_of_torch_is_there_and_measured():
-    names = [n for n in torch.nn.modules.__all__]
+    names = list(torch.nn.modules.__all__)
     assert set(names) <= set(dir(mindtorch_v2.nn))
     text = " ".join(case.text for case in CASES)
     unmeasured = {n for n in names if f"nn.{n}" not in text}
