@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import string
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -389,6 +390,11 @@ def _chain_matmul(matrices: Sequence[Any]) -> Any:
 @front("chain_matmul")
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of several matrices, in the cheapest order."""
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.",
+        stacklevel=2,
+    )
     return _chain_matmul.function(list(matrices), out=out)
 
 

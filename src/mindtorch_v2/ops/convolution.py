@@ -7,6 +7,7 @@ the other; otherwise the kernel is called at once.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -302,6 +303,11 @@ def _convolution_mode(input: Any, weight: Any, bias: Any, stride: Any, padding: 
     # What both sides share is padding of the convolution; an odd one goes to the end.
     odd = [n % 2 for n in totals]
     if any(odd):
+        warnings.warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input "
+            "be created",
+            stacklevel=4,
+        )
         input = constant_pad_nd(input, [side for n in reversed(odd) for side in (0, n)], 0)
     return convolution(input, weight, bias, stride, tuple(n // 2 for n in totals), dilation, False, nothing, groups)
 
