@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -201,7 +201,7 @@ def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, 
 
 
 def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
-    """Fast paths of an in-place op when no graph is built."""
+    """Fast paths of an in-place op: when no graph is built, or for an elementwise op on a tensor that is no view."""
     tensors = [a for a in op.schema.arguments if a.is_tensor]
     first = tensors[0].python_name
     quiet = " and ".join(_quiet(t.python_name) for t in tensors if t.type == "Tensor")
@@ -215,20 +215,22 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     if base.rule in (None, "compare") or not takes_out(kernel) or any(a.type == "Tensor?" for a in tensors):
         return
     names = [t.python_name for t in tensors]
-    lines.add(f"if {' and '.join([plain(n) for n in names] + _in_place_guards(base))} and (not GRAD() or ({quiet})):")
+    lines.add(f"if {' and '.join([plain(n) for n in names] + _in_place_guards(base))}:")
     lines.depth += 1
+    _find_graph(lines, op, quiet, names[1:])
     lines.add(*(f"a{i} = {n}._a" for i, n in enumerate(names)))
     fits = _dtype_guard(base)
     same = [f"a{i}.dtype is a0.dtype" for i in range(1, len(names))]
     shape = [f"(a{i}.shape == a0.shape or FITS(a{i}, a0))" for i in range(1, len(names))]
     lines.add(f"if {' and '.join([*same, *shape, *([fits] if fits else [])]) or 'True'}:")
-    _mutating_case(lines, op, flags, recorded, _write_call(base))
+    _mutating_case(lines, op, flags, recorded, _write_call(base), names)
     lines.depth -= 1
     if len(names) == 2 and base.takes_numbers:
         other = names[1]
         tests = [plain(first), *_in_place_guards(base), number(other)]
-        lines.add(f"elif {' and '.join(tests)} and (not GRAD() or ({_quiet(first)})):")
+        lines.add(f"elif {' and '.join(tests)}:")
         lines.depth += 1
+        _find_graph(lines, op, _quiet(first), [])
         integer = f"INT64({other}) if a0.dtype is I64 and type({other}) is int else "
         lines.add(
             f"a0 = {first}._a",
@@ -236,13 +238,31 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
             f"{integer if takes_int64(base) else ''}None",
             "if c is not None:",
         )
-        _mutating_case(lines, op, flags, recorded, _write_call(base, "c"), base.number_event != base.event)
+        _mutating_case(lines, op, flags, recorded, _write_call(base, "c"), [first], base.number_event != base.event)
         lines.depth -= 1
 
 
 def _quiet(name: str) -> str:
     """The condition that a tensor takes no part in a graph."""
     return f"{name}._ag is None and ({name}._view is None or UNTRACKED({name}))"
+
+
+def _find_graph(lines: Lines, op: Any, quiet: str, others: list[str]) -> None:
+    """Set `graph`: whether the change takes part in one. Views, leaves and shared memory are left to the slow path."""
+    first = op.schema.arguments[0].python_name
+    lines.add(f"graph = GRAD() and not ({quiet})")
+    obstacles = [f"{first}._view is not None", f"type({first}._ag) is LEAF"]
+    obstacles += [f"{n} is {first} or {n}._v is not None and {n}._v is {first}._v" for n in others]
+    condition = f"graph and ({' or '.join(obstacles)})" if op.differentiable else "graph"
+    lines.add(f"if {condition}: return {_slow(op)}")
+
+
+def _keeps_first(op: Any, names: list[str]) -> str:
+    """The condition that backward needs the tensor as it was before the change."""
+    first = op.schema.arguments[0].name
+    users = {u for target, parameters in op.formula_parameters.items() if first in parameters for u in target.split()}
+    tensors = [op.arguments[u].python_name for u in users]
+    return " or ".join(f"EDGE({t}) is not None" for t in sorted(tensors) if t in names)
 
 
 def _in_place_guards(base: Any) -> list[str]:
@@ -266,8 +286,10 @@ def _write_call(base: Any, last: str = "") -> list[str]:
 
 
 def _mutating_case(
-    lines: Lines, op: Any, flags: int, recorded: bool, compute: list[str], by_number: bool = False
-) -> None:
+    lines: Lines, op: Any, flags: int, recorded: bool, compute: list[str], tracked: Sequence[str] = (),
+    by_number: bool = False,
+) -> None:  # fmt: skip
+    """Change the first argument; where `tracked` names the tensors of an elementwise op, give it its new node."""
     first = op.schema.arguments[0].python_name
     lines.depth += 1
     form = op
@@ -281,8 +303,15 @@ def _mutating_case(
         compute = _without_graph(f"V_{op.ident}({given})")
     elif op.base is not None:
         compute = ["try:", *("    " + line for line in compute), *_guarded(op, "")[2:]]
-    lines.add(*compute, f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()")
-    lines.add("v.version += 1", f"return {first}")
+    build = bool(tracked and op.differentiable)
+    if build:
+        take = "CLONED" if recorded else "BEFORE"
+        lines.add(f"if graph: w = {take}({first}, {_keeps_first(op, list(tracked)) or 'False'})")
+    lines.add(*compute, f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()", "v.version += 1")
+    if build:
+        rest = [a.python_name for a in op.schema.arguments[1:]]
+        lines.add(f"if graph: {first}._ag = N_{op.ident}({', '.join(['w', *rest, first])})")
+    lines.add(f"return {first}")
     if recorded:
         close_event(lines, form, flags)
     lines.depth -= 1

@@ -39,7 +39,7 @@ from ._storage import CountedStorage, Storage, View
 from ._tensor import FAST, Parameter, Tensor, alias, as_array, bump, make, new, storage_of
 from .autograd import grad_mode, graph, overrides
 from .autograd.engine import door
-from .autograd.node import FREED, Node, Output, unpack, unpack_result
+from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
 from .kernels.checks import not_implemented
 from .kernels.passes import Numbers
 
@@ -275,6 +275,7 @@ def _materialize_backward(op: Op) -> None:
     body = {"__slots__": (), "run": run, "outputs": outputs, "__module__": "mindtorch_v2.autograd", "op": op}
     NAMESPACE[f"C_{op.ident}"] = type(op.node_name, (Node,), body)
     op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.qualified}")
+    NAMESPACE[f"N_{op.ident}"] = op.make_node
 
 
 def replace_code(function: types.FunctionType, generated: types.FunctionType) -> None:
@@ -774,9 +775,21 @@ def _mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
         stand_in = graph.shared(self._a, storage_of(self))
         stand_in._ag = before
     result = graph.shared(self._a, storage_of(self))
-    node = op.make_node(stand_in, *given[1:], result) if op.differentiable else None
+    others = [_stale(v) if isinstance(v, Tensor) and v._v is self._v else v for v in given[1:]]
+    node = op.make_node(stand_in, *others, result) if op.differentiable else None
+    for v, stale in zip(given[1:], others, strict=True):
+        if stale is not v:
+            bump(stale)
     graph.rebase(self, node)
     return self
+
+
+def _stale(t: Tensor) -> Tensor:
+    """A stand-in for an operand that lies in the memory an in-place op has just changed: saving it counts, using it
+    in backward is an error."""
+    stand_in = graph.shared(t._a, Storage())
+    stand_in._ag = graph.edge(t)
+    return stand_in
 
 
 def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
@@ -1106,6 +1119,9 @@ NAMESPACE.update(
     COMPOSED=graph.composed,
     UNWATCHED=graph.unwatched,
     UNTRACKED=graph.untracked,
+    BEFORE=graph.before_change,
+    CLONED=graph.cloned_before_change,
+    LEAF=AccumulateGrad,
     GEOMETRY=graph.Geometry,
     EDGE=graph.edge,
     ATTACH=attach_outputs,

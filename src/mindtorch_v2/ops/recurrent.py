@@ -1,7 +1,8 @@
 """Recurrent networks as composites: a cell is a step, a layer runs a cell over time, a stack runs layers.
 
 The input of a layer meets its weights in one product for all time steps; what depends on the step before follows one
-step at a time. Layouts of weights and states are those of `nn.RNNBase`.
+step at a time. A layer of an LSTM is an operator of its own, as it is in torch on the CPU; the other networks are made
+of plain ones. Layouts of weights and states are those of `nn.RNNBase`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._front import front
-from .._op import Op, composite
+from .._op import Op, composite, op
 from .._tensor import Tensor
+from ..kernels import lstm as kernels
+from .arithmetic import refuse
+from .creation import zeros_like
 from .dropout import dropout
 from .join import cat, stack
 from .matrix import linear, matmul
@@ -134,6 +138,81 @@ def _joined(states: Any) -> State:
     return tuple(p[0] if len(p) == 1 else cat(list(p), 0) for p in parts)
 
 
+# --- a layer of an LSTM as one operator -------------------------------------------------------------------------------
+
+
+def _sizes(shape: Any, batch_sizes: Any) -> Any:
+    return [shape[1]] * shape[0] if batch_sizes is None else batch_sizes.tolist()
+
+
+def _as_rows(a: Any, batch_sizes: Any) -> Any:
+    return a if batch_sizes is not None else a.reshape(-1, a.shape[-1])
+
+
+def _layer_gradients(grads: Any, input: Any, hx: Any, cx: Any, w_ih: Any, w_hh: Any, b_ih: Any, batch_sizes: Any,
+                     reverse: bool, result0: Any, result3: Any, result4: Any) -> Any:  # fmt: skip
+    g, gh, gc = grads[0], grads[1], grads[2]
+    g = zeros_like(result0) if g is None else g
+    gh = zeros_like(hx) if gh is None else gh
+    gc = zeros_like(cx) if gc is None else gc
+    dx, dh, dc, dw_ih, dw_hh, db = _lstm_layer_backward.function(
+        g, gh, gc, input, hx, cx, w_ih, w_hh, batch_sizes, reverse, result0, result3, result4
+    )
+    return dx, dh, dc, dw_ih, dw_hh, None if b_ih is None else db, None if b_ih is None else db
+
+
+@op(
+    "_lstm_layer(Tensor input, Tensor hx, Tensor cx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, "
+    "Tensor? batch_sizes, bool reverse) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    input__hx__cx__w_ih__w_hh__b_ih__b_hh=_layer_gradients,
+    nondiff=(3, 4),
+    out=False,
+    method=False,
+)
+def _lstm_layer(
+    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, batch_sizes: Any, reverse: bool
+) -> Any:
+    """Output, last states, and what backward needs: the gates and the cells of all steps."""
+    bias = None if b_ih is None else b_ih + b_hh
+    sizes = _sizes(x.shape, batch_sizes)
+    outputs, h, c, gates, cells = kernels.forward(_as_rows(x, batch_sizes), h, c, w_ih, w_hh, bias, sizes, reverse)
+    return outputs.reshape(*x.shape[:-1], -1), h, c, gates, cells
+
+
+@op(
+    "_lstm_layer_backward(Tensor grad, Tensor grad_hx, Tensor grad_cx, Tensor input, Tensor hx, Tensor cx, Tensor w_ih, "
+    "Tensor w_hh, Tensor? batch_sizes, bool reverse, Tensor output, Tensor gates, Tensor cells) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    grad=refuse("_lstm_layer_backward"),
+    out=False,
+    method=False,
+)
+def _lstm_layer_backward(g: Any, gh: Any, gc: Any, x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, batch_sizes: Any,
+                         reverse: bool, output: Any, gates: Any, cells: Any) -> Any:  # fmt: skip
+    sizes = _sizes(x.shape, batch_sizes)
+    rows = [_as_rows(a, batch_sizes) for a in (g, x, output)]
+    dx, *rest = kernels.backward(rows[0], gh, gc, rows[1], h, c, w_ih, w_hh, rows[2], gates, cells, sizes, reverse)
+    return dx.reshape(x.shape), *rest
+
+
+def _fits(x: Any, state: Any, weights: Weights) -> bool:
+    """Whether a layer can be computed as one operator: one floating point type, no projection."""
+    tensors = (x, *state, *(w for w in weights if w is not None))
+    return weights.projection is None and x._a.dtype.char in "fd" and all(w._a.dtype is x._a.dtype for w in tensors)
+
+
+def _lstm_runner(batch_sizes: Any, stepwise: Any) -> Any:
+    """What runs a layer of an LSTM: the operator, or a cell over time where that does not fit."""
+
+    def run(step: Step, x: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
+        if not _fits(x, state, weights):
+            return stepwise(step, x, state, weights, backwards)
+        output, h, c, _, _ = _lstm_layer.function(x, *state, *weights[:4], batch_sizes, backwards)
+        return output, (h, c)
+
+    return run
+
+
 # --- stacks of layers -------------------------------------------------------------------------------------------------
 
 
@@ -187,16 +266,21 @@ def _padded(step: Step, x: Any, hx: Sequence[Any], params: Any, options: _Option
     x = x.transpose(0, 1) if batch_first else x
     projected = len(hx) == 2 and hx[0]._a.shape[2] != hx[1]._a.shape[2]
     groups = _grouped(params, options, projected)
-    output, ends = _stack(_over_time, step, x, _by_layer(hx), groups, options)
-    return (output.transpose_(0, 1) if batch_first else output, *ends)
+    is_lstm = step is _lstm_step
+    run = _lstm_runner(None, _over_time) if is_lstm else _over_time
+    output, ends = _stack(run, step, x, _by_layer(hx), groups, options)
+    if batch_first:  # the operator of an LSTM has kept its output
+        output = output.transpose(0, 1) if is_lstm else output.transpose_(0, 1)
+    return (output, *ends)
 
 
 def _packed(step: Step, data: Any, batch_sizes: Any, hx: Sequence[Any], params: Any, options: _Options) -> Any:
     sizes = batch_sizes._a.tolist()
 
-    def run(*given: Any) -> Any:
+    def stepwise(*given: Any) -> Any:
         return _over_packed(sizes, *given)
 
+    run = _lstm_runner(batch_sizes, stepwise) if step is _lstm_step else stepwise
     projected = len(hx) == 2 and hx[0]._a.shape[2] != hx[1]._a.shape[2]
     output, ends = _stack(run, step, data, _by_layer(hx), _grouped(params, options, projected), options)
     return (output, *ends)
