@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.entry import grad
+from ..autograd.grad_mode import enable_grad
 from ..nn.functional import softplus
 from ..ops.creation import full_like
 from .bernoulli import Bernoulli
@@ -16,6 +18,7 @@ from .categorical import Categorical
 from .cauchy import Cauchy
 from .dirichlet import Dirichlet
 from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .exponential import Exponential
 from .gamma import Gamma
 from .geometric import Geometric
@@ -174,9 +177,8 @@ def _geometric(p: Any, q: Any) -> Any:
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Any, q: Any) -> Any:
     ratio = p.scale / q.scale
-    shift, base = q.loc / q.scale, p.loc / q.scale
-    away = base - shift
-    return -ratio.log() - away + ratio * euler_constant + (-away + (1 + ratio).lgamma()).exp() - (1 + euler_constant)
+    away = (p.loc - q.loc) / q.scale
+    return -ratio.log() + away + ratio * euler_constant + (-away + (1 + ratio).lgamma()).exp() - (1 + euler_constant)
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -227,6 +229,24 @@ def _poisson(p: Any, q: Any) -> Any:
 def _uniform(p: Any, q: Any) -> Any:
     kl = ((q.high - q.low) / (p.high - p.low)).log()
     kl[(q.low > p.low) | (q.high < p.high)] = math.inf
+    return kl
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_family(p: Any, q: Any) -> Any:
+    """By Bregman's divergence of the log normalizer."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
+        )
+    with enable_grad():
+        own = [t.detach().requires_grad_() for t in p._natural_params]
+        normalizer = p._log_normalizer(*own)
+        slopes = grad(normalizer.sum(), own, create_graph=True)
+    others = q._natural_params
+    kl = q._log_normalizer(*others) - normalizer
+    for mine, other, slope in zip(own, others, slopes):
+        kl = kl - sum_rightmost((other - mine) * slope, len(q.event_shape))
     return kl
 
 
