@@ -20,8 +20,8 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) (interpreter), JOBS=$(JOBS) (test processes), ARGS= (passed to pytest)"
 
-demo: $(VENV)/installed  ## train a small model and print its losses
-	$(VENV)/bin/python examples/quickstart.py
+demo: $(VENV)/installed  ## train a small GPT under the profiler: losses, table, trace
+	$(VENV)/bin/python -m mindtorch_v2 examples/gpt.py --steps 10 --profile demo
 
 test: $(VENV)/installed  ## run the test suite (no torch needed)
 	$(VENV)/bin/python -m pytest -q -n $(JOBS) $(ARGS)
@@ -44,7 +44,7 @@ fmt: $(VENV)/installed  ## format the code and mend what the linter can mend
 	$(VENV)/bin/ruff check --fix .
 
 clean:  ## remove environments, caches and builds
-	rm -rf .venv .venv-* build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* build dist demo src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is installed once, and again only when what it is made from changes.

@@ -1,6 +1,7 @@
 """What the examples share: options, the training loop, and the profiler around it. Plain torch code."""
 
 import argparse
+import os
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -29,6 +30,7 @@ def run(description, make_step):
             print(f"step {i} loss {loss.item():.6f}")
             prof.step()
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=12))
-    path = f"{options.profile}/trace.json"
+    os.makedirs(options.profile, exist_ok=True)
+    path = os.path.join(options.profile, "trace.json")
     prof.export_chrome_trace(path)
     print(f"trace: {path} (open it in https://ui.perfetto.dev or chrome://tracing)")
