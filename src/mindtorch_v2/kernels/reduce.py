@@ -349,6 +349,8 @@ def norm(a: Array, p: float = 2, dim: Dim = None, keepdim: bool = False, *, dtyp
 
 
 def _check_norm_types(a: Array, dtype: DType | None) -> None:
+    if dtype is None and a.dtype.kind not in "biu":
+        return
     given = type_name(a.dtype)
     if a.dtype.kind in "biu":
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {given}")

@@ -22,7 +22,7 @@ def _grouped(tensors: list[Any]) -> Iterable[list[Any]]:
     """Tensors by device and dtype, in the order they come."""
     groups: dict[Any, list[Any]] = {}
     for t in tensors:
-        groups.setdefault((t.device, t.dtype), []).append(t)
+        groups.setdefault((t.is_meta, t._a.dtype), []).append(t)
     return groups.values()
 
 
