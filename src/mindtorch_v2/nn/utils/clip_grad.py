@@ -41,7 +41,7 @@ def get_total_norm(
             norms.extend(vector_norm(t, norm_type) for t in group)
         else:
             norms.extend(OPS["_foreach_norm"].function(group, norm_type))
-    total = vector_norm(stack(norms), norm_type)
+    total = vector_norm(stack([n.to(tensors[0].device) for n in norms]), norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -63,7 +63,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
             for g in group:
                 g.mul_(factor)
         else:
-            OPS["_foreach_mul_.Tensor"].function(group, factor)
+            OPS["_foreach_mul_.Tensor"].function(group, factor.to(group[0].device))
 
 
 @no_grad()
