@@ -6,6 +6,7 @@ resolver that takes the first overload the arguments fit.
 
 from __future__ import annotations
 
+import functools
 import numbers
 from typing import Any
 
@@ -86,6 +87,7 @@ def resolver(name: str, overloads: list[Op]) -> Any:
     return resolve
 
 
+@functools.cache
 def public_functions() -> dict[str, Any]:
     """Every public operator by name."""
     grouped: dict[str, list[Op]] = {}
@@ -93,6 +95,9 @@ def public_functions() -> dict[str, Any]:
         grouped.setdefault(op.name, []).append(op)
     table = {name: ops[0].function if len(ops) == 1 else resolver(name, ops) for name, ops in grouped.items()}
     table.update(FRONTS)
+    for name, ops in grouped.items():
+        for op in ops:
+            op.public = table[name]
     return table
 
 

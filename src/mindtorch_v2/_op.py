@@ -66,6 +66,7 @@ class Op:
         all_flops: Callable[..., int] | None = None,
         fast_when: dict[str, Any] | None = None,
         number_fast: bool = True,
+        spread: bool = True,  # whether the only list of ints may be given as several ints
         fast: tuple[str, Callable[..., Any]] | None = None,  # a condition in generated code, and the kernel for it
         takes: str = _forward.ALL_KINDS,
         label: str | None = None,
@@ -91,7 +92,7 @@ class Op:
         self.python_name = self.name
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
-        self.fast = fast
+        self.fast, self.spread = fast, spread
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{self.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
@@ -104,6 +105,7 @@ class Op:
         self.node_name = node or _node_name(self.name if base is None else base.name)
         self.make_node: Any = None
         self.function = stub(self.qualified, self.name)
+        self.public: Any = self.function  # what users know it by, where it is one of several overloads
         self.scalar = scalar
         self._out, self._event = out, (event or f"aten::{self.name}", flops, all_flops)
         if self.qualified in OPS:
@@ -177,7 +179,8 @@ class Op:
         """The argument that may be given as several positional numbers: the only one after the tensor."""
         positional = [a for a in self.schema.arguments if not a.kwarg_only]
         rest = [a for a in positional if a.name != "self"]
-        return rest[0].name if len(rest) == 1 and rest[0].type == "int[]" and not rest[0].has_default else ""
+        only = len(rest) == 1 and rest[0].type == "int[]" and not rest[0].has_default
+        return rest[0].name if only and self.spread else ""
 
     def optional(self, name: str) -> bool:
         return self.arguments[name].type == "Tensor?"
@@ -367,7 +370,7 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
     args = _settle_aliases(op, args)
     if op.takes_tensors or NAMESPACE["MODES"]:
         given, out = _split_out(op, args)
-        handled = overrides.dispatch(op.function, op.schema.arguments, given, out)
+        handled = overrides.dispatch(op.public, op.schema.arguments, given, out)
         if handled is not NotImplemented:
             return handled
     run = AUTOCAST.get(op.name, evaluate) if AUTOCAST else evaluate

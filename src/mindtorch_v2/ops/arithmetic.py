@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import number_type
+from .._dtype import combine, number_type
 from .._front import front
 from .._op import OPS, Op, binary, composite, in_place, operand_rank, unary
 from .._tensor import Tensor
@@ -89,6 +89,12 @@ def _writing(row: Op, inner: Op, result: Callable[[Tensor], Any], arguments: str
         return writer.function(*given, empty(shape, dtype=result(given[0])))
 
     return call
+
+
+@front("result_type")
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype that arithmetic on two tensors or numbers has."""
+    return combine(operand_rank(v) for v in (tensor1, tensor2))
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
