@@ -38,6 +38,9 @@ class MetaArray(np.ndarray[Any, Any]):
     def copy(self, order: Any = "C") -> Any:
         return meta(self.shape, self.dtype)
 
+    def item(self, *args: Any) -> Any:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
     def dot(self, b: Any, out: Any = None) -> Any:
         return _matmul(self, b)
 

@@ -143,6 +143,9 @@ for _name, _dtype_ in (
 # --- Python values ----------------------------------------------------------------------------------------------------
 
 
+_SLOT = _tap.SLOT
+
+
 @value("_local_scalar_dense(Tensor self) -> Scalar")
 def _local_scalar_dense(a: Any) -> Any:
     return a.item()
@@ -163,12 +166,12 @@ def _item_recorded(self: Tensor) -> Any:
 
 @composite("item(Tensor self) -> Scalar")
 def item(self: Tensor) -> Any:
-    a = self._a
-    if type(a) is MetaArray:
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    if _tap.SLOT.recorder is not None:
+    if _SLOT.recorder is not None:
         return _item_recorded(self)
-    return _item(a)
+    try:
+        return self._a.item()
+    except ValueError:
+        return _item(self._a)  # raises, in torch's words
 
 
 @composite("is_nonzero(Tensor self) -> bool")

@@ -84,14 +84,16 @@ def view_array(a: Any, shape: tuple[int, ...]) -> Any:
         return None
 
 
-@view("view(Tensor(a) self, int[] size) -> Tensor(a)", self=lambda g, self_sizes: reshape(g, self_sizes))
+@view(
+    "view(Tensor(a) self, int[] size) -> Tensor(a)", spread=False, self=lambda g, self_sizes: reshape(g, self_sizes)
+)
 def _view(a: Any, size: Any) -> Any:
     try:
-        if a.flags.c_contiguous:
-            result = a.reshape(size)
-            # NumPy takes any negative number for -1.
-            if result.shape == size or -1 in size:
-                return result
+        result = a.reshape(size)
+        base = result.base
+        # Where NumPy had to copy, the base is neither. It takes any negative number for -1.
+        if (base is a or base is a.base) and (result.shape == size or -1 in size):
+            return result
     except (TypeError, ValueError):
         pass
     result = view_array(a, infer_size(sizes_of("view", size), a.size))
@@ -140,7 +142,7 @@ def view_as_given(input: Tensor, *shape: Any, size: Any = MISSING, dtype: Any = 
     if shape:
         first = shape[0]
         if type(first) is int:
-            return _view_ints(input, *shape)
+            return _view_ints(input, shape)
         if isinstance(first, DType):
             dtype = first
         else:
