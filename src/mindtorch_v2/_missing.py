@@ -54,9 +54,7 @@ def attribute_finder(module_name: str, elsewhere: Mapping[str, str] | None = Non
             return found
         dunder = name.startswith("__")
         if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
-            found = importlib.import_module(f"{module_name}.{name}")
-            cover(found)
-            return found
+            return importlib.import_module(f"{module_name}.{name}")
         names = () if dunder else [n for n in [*vars(module), *submodules(module)] if not n.startswith("_abc")]
         raise AttributeError(message(module_name, name, names), name=name, obj=module)
 
@@ -74,6 +72,29 @@ def cover_all() -> None:
     for name, module in list(sys.modules.items()):
         if name == PACKAGE or name.startswith(PACKAGE + "."):
             cover(module)
+
+
+class _CoveredLoader(importlib.machinery.SourceFileLoader):
+    """Covers a module as soon as it is loaded."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        cover(module)
+
+
+class CoveredModules:
+    """The first finder on `sys.meta_path`: our modules are covered however they are imported, by `import` or by name."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(PACKAGE + "."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _CoveredLoader(spec.loader.name, spec.loader.path)
+        return spec
 
 
 class MissingModules:
@@ -105,6 +126,7 @@ def missing_module(fullname: str) -> ModuleNotFoundError:
 
 
 def install() -> None:
-    """Explain missing modules from now on."""
+    """Explain missing modules and names from now on."""
     if not any(finder is MissingModules for finder in sys.meta_path):
+        sys.meta_path.insert(0, CoveredModules)
         sys.meta_path.append(MissingModules)

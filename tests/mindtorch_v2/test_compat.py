@@ -1,6 +1,8 @@
 """What usual programs ask beside tensors: devices that are not there, switches, legacy types, names, autocast."""
 
 import importlib
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -24,6 +26,12 @@ def test_a_missing_name_is_explained() -> None:
 def test_submodules_explain_too(place: str, name: str, nearest: str) -> None:
     with pytest.raises(AttributeError, match=f"torch.{place}.{name}.*torch.{place}.{nearest}$"):
         getattr(getattr(torch, place), name)
+
+
+def test_a_module_imported_by_statement_explains_too() -> None:
+    program = "import mindtorch_v2.nn\nmindtorch_v2.nn.Linaer"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "The nearest name that is there: torch.nn.Linear" in done.stderr
 
 
 def test_a_missing_module_is_explained() -> None:
