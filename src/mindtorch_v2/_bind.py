@@ -96,7 +96,7 @@ def public_functions() -> dict[str, Any]:
     table = {name: ops[0].function if len(ops) == 1 else resolver(name, ops) for name, ops in grouped.items()}
     table.update(FRONTS)
     for name, ops in grouped.items():
-        for op in ops:
+        for op in ops if len(ops) > 1 else ():  # a front of one row may have a signature of its own
             op.public = table[name]
     return table
 
