@@ -224,12 +224,21 @@ PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: small.layer_norm_backward(ROWS * 2, ROWS, *STATISTICS, WEIGHT, (True, True, True)),
         lambda: normalize.layer_norm_backward(ROWS * 2, ROWS, (6,), *STATISTICS, WEIGHT, WEIGHT),
     ),
+    "batch_norm": (
+        lambda: (*small.batch_norm(ROWS, WEIGHT, WEIGHT, MOVED[0], MOVED[1], 0.3, 1e-5), *MOVED[:2]),
+        lambda: (*normalize.batch_norm(ROWS, WEIGHT, WEIGHT, MOVED[2], MOVED[3], True, 0.3, 1e-5), *MOVED[2:]),
+    ),
+    "batch_norm of images": (
+        lambda: small.batch_norm(IMAGE, None, None, None, None, 0.1, 1e-5),
+        lambda: normalize.batch_norm(IMAGE, None, None, None, None, True),
+    ),
     "max_pool": (
         lambda: small.max_pool(IMAGE, (2, 4)),
         lambda: pool.max_pool_values(IMAGE, *SHAPE, (1, 1)),
     ),
     "avg_pool": (lambda: small.avg_pool(IMAGE, (2, 4)), lambda: pool.avg_pool_forward(IMAGE, *SHAPE)),
 }
+MOVED = np.ones((4, 6), np.float32)
 STATISTICS = normalize.layer_norm(ROWS, (6,), None, None, 1e-5)[1:]
 
 

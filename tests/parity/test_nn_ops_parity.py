@@ -179,6 +179,10 @@ REFUSED = """
     F.scaled_dot_product_attention(R(2, 3), R(2, 3).double(), R(2, 3))
     F.gaussian_nll_loss(R(2, 3), R(2, 3), -R(2, 3))
     F.margin_ranking_loss(R(2), R(2), R(2, 2))
+    F.nll_loss(R(2, 3), m.tensor([0, 1]), R(3).requires_grad_())
+    F.cross_entropy(R(2, 3), m.tensor([0, 1]), R(3).requires_grad_())
+    F.binary_cross_entropy(R(2, 3), R(2, 3), R(3).requires_grad_())
+    F.soft_margin_loss(R(2, 3), R(2, 3).requires_grad_())
 """
 
 

@@ -6,6 +6,7 @@ cannot take it refuses with ValueError or IndexError; the general kernel then do
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -127,6 +128,42 @@ def layer_norm_backward(
     return result, by_weight, by_bias
 
 
+# ---------------------------------------------------------------------------------------------------- batch_norm
+
+
+def batch_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """``batch_norm`` while training, of more than one value per channel."""
+    axes = (0, *range(2, x.ndim))
+    column = (1, -1) + (1,) * (x.ndim - 2)
+    count = x.size // x.shape[1]
+    scale = x.dtype.type(1 / count)
+    mean = _add(x, axes, None, None, True)
+    mean *= scale
+    result = np.subtract(x, mean)
+    var = _add(result * result, axes)
+    var *= scale
+    invstd = var + x.dtype.type(eps)
+    np.sqrt(invstd, invstd)
+    np.reciprocal(invstd, invstd)
+    result *= (invstd if weight is None else invstd * weight).reshape(column)
+    if bias is not None:
+        result += bias.reshape(column)
+    mean = mean.reshape(-1)
+    for running, batch, stretch in ((running_mean, mean, 1.0), (running_var, var, count / (count - 1))):
+        if running is not None:
+            running *= running.dtype.type(1 - momentum)
+            running += batch * batch.dtype.type(momentum * stretch)
+    return result, mean, invstd
+
+
 # ---------------------------------------------------------------------------------------------------- pooling
 
 
@@ -152,5 +189,5 @@ def avg_pool(x: Array, kernel: tuple[int, ...]) -> Array:
     """Means of windows that tile ``x``."""
     tiles = _tiles(x, kernel)
     result = np.asarray(_add(tiles, tuple(range(tiles.ndim - 2 * len(kernel) + 1, tiles.ndim, 2))))
-    result *= x.dtype.type(1 / np.prod(kernel))
+    result *= x.dtype.type(1 / math.prod(kernel))
     return result

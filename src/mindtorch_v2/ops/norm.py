@@ -189,6 +189,12 @@ def _batch_norm_shapes(x: Any, weight: Any, bias: Any, mean: Any, var: Any, trai
 )
 def _native_batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                        momentum: float, eps: float) -> Any:  # fmt: skip
+    if training and small.is_small(x) and x.ndim > 1 and x.size > x.shape[1]:
+        channels = (x.shape[1],)
+        if all(
+            p is None or (p.shape == channels and p.dtype is x.dtype) for p in (weight, bias, running_mean, running_var)
+        ):
+            return small.batch_norm(x, weight, bias, running_mean, running_var, momentum, eps)
     return normalize.batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
 
 

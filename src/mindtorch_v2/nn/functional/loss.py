@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor import Tensor
+from ...autograd.grad_mode import is_grad_enabled
 from ...ops import class_loss, gates
 from ...ops import loss as rows
 from ...ops.distance import pairwise_distance
@@ -42,6 +43,15 @@ def _reduced(loss: Any, reduction: str, total: Any = None) -> Any:
     if reduction == "mean":
         return loss.mean() if total is None else loss.sum() / total
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def _constant(function: str, argument: str, given: Any) -> None:
+    """Refuse to differentiate by an argument that has no gradient."""
+    if given is not None and given.requires_grad and is_grad_enabled():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot "
+            "have requires_grad True."
+        )
 
 
 # --- element by element -----------------------------------------------------------------------------------------------
@@ -133,6 +143,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
         )
     if weight is not None:
         weight = weight.expand(np.broadcast_shapes(target._a.shape, weight._a.shape))
+        _constant("binary_cross_entropy", "weight", weight)
     return rows.binary_cross_entropy(input, target, weight, number)
 
 
@@ -143,6 +154,8 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     number = _number(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    _constant("binary_cross_entropy_with_logits", "weight", weight)
+    _constant("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
     return rows.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
@@ -184,6 +197,7 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
              reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """Negative log likelihood; the input holds log-probabilities."""
+    _constant("nll_loss_forward", "weight", weight)
     return class_loss.nll_loss_nd(input, target, weight, _number(reduction, size_average, reduce), ignore_index)
 
 
@@ -191,6 +205,8 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: boo
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:  # fmt: skip
     """Cross entropy of the softmax of logits, with class indices or class probabilities."""
+    if weight is not None and input._a.shape != target._a.shape:
+        _constant("nll_loss_forward", "weight", weight)
     number = _number(reduction, size_average, reduce)
     return class_loss.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
@@ -242,6 +258,7 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, 
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    _constant("multi_margin_loss", "weight", weight)
     return class_loss.multi_margin_loss(input, target, p, margin, weight, _number(reduction, size_average, reduce))
 
 
@@ -279,6 +296,7 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
 def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Any:  # fmt: skip
     """log(1 + exp(-target * input))."""
+    _constant("soft_margin_loss", "target", target)
     return rows.soft_margin_loss(input, target, _number(reduction, size_average, reduce))
 
 
