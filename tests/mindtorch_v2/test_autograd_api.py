@@ -37,6 +37,31 @@ def test_backward_fills_grad_of_leaves() -> None:
     assert close(y.grad, 2.0)
 
 
+class Doubled(Function):
+    """Twice its input. Notes where the gradient it makes lies, and holds on to it when asked to."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, places: list[int], held: list[Any] | None) -> Any:
+        ctx.places, ctx.held = places, held
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        made = g * 2
+        ctx.places.append(made.data_ptr())
+        if ctx.held is not None:
+            ctx.held.append(made)
+        return made, None, None
+
+
+@pytest.mark.parametrize("held", [None, []], ids=["alone", "held"])
+def test_a_leaf_takes_over_a_gradient_only_if_nobody_else_holds_it(held: list[Any] | None) -> None:
+    x, places = leaf(1.0, 2.0, 3.0), []
+    Doubled.apply(x, places, held).sum().backward()
+    assert (x.grad.data_ptr() == places[0]) is (held is None)
+    assert close(x.grad, 2.0, 2.0, 2.0)
+
+
 def test_gradients_add_up_over_calls() -> None:
     x = leaf(1.0)
     for _ in range(3):

@@ -266,6 +266,15 @@ class _Task:
                 hook(node.variable)
 
 
+def _count_of_local() -> int:
+    """What `sys.getrefcount` says of an object that one local name holds: 2, or 1 where Python lends locals to calls."""
+    local = object()
+    return sys.getrefcount(local)
+
+
+ALONE = _count_of_local()
+
+
 def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
     """Add a gradient to what a leaf has; keep it without copying where nobody else can see it."""
     gradient = holder.pop()
@@ -277,9 +286,9 @@ def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
             door.add_(there, gradient)
     elif create_graph:
         node.grad = door.clone(gradient)
-    # Two references: the name `gradient` and the argument of getrefcount; likewise for the storage in its slot.
+    # Nobody but the name `gradient` holds it. The storage has two references: its slot and the argument of getrefcount.
     elif (
-        sys.getrefcount(gradient) == 2
+        sys.getrefcount(gradient) == ALONE
         and (gradient._v is None or sys.getrefcount(gradient._v) == 2)
         and gradient._a.flags.c_contiguous
     ):
