@@ -56,7 +56,7 @@ def _evaluate(op: Any) -> str:
 def _guarded(op: Any, call: str) -> list[str]:
     tried = ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}"]
     # Division, logarithms, roots: infinities and nan are results like others.
-    return ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"] if op.rule == "float" and call else tried
+    return ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"] if op.rule == "float" and op.quiet and call else tried
 
 
 def _without_graph(call: str) -> list[str]:
@@ -74,7 +74,7 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
         lines.add("r0 = got._a" if single else f"{target} = [x._a for x in got]")
         return
     call = f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
-    quietly = op.kind == "kernel" and op.takes_tensors
+    quietly = op.kind == "kernel" and op.takes_tensors and op.quiet
     lines.add(
         *(["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call, "finally:", "    FP_LEAVE(fp)"] if quietly else [call])
     )

@@ -66,6 +66,7 @@ class Op:
         all_flops: Callable[..., int] | None = None,
         fast_when: dict[str, Any] | None = None,
         number_fast: bool = True,
+        quiet: bool = True,  # compute with floating point flags ignored; False where inf and nan are rare results
         spread: bool = True,  # whether the only list of ints may be given as several ints
         fast: tuple[str, Callable[..., Any]] | None = None,  # a condition in generated code, and the kernel for it
         takes: str = _forward.ALL_KINDS,
@@ -92,7 +93,7 @@ class Op:
         self.python_name = self.name
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
-        self.fast, self.spread = fast, spread
+        self.fast, self.spread, self.quiet = fast, spread, quiet
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{self.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
@@ -857,6 +858,7 @@ def in_place(
         node=node or op.node_name,
         fast_when=op.fast_when,
         number_fast=op.number_fast,
+        quiet=op.quiet,
         takes=op.takes,
         scalar=op.scalar,
         method=op.method,

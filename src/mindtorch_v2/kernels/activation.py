@@ -22,8 +22,14 @@ _PDF_SCALE = 1 / math.sqrt(2 * math.pi)
 # --- the rectifier and its kin ----------------------------------------------------------------------------------------
 
 
+_ZERO = np.zeros((), np.float32)
+
+
 def relu(x: Any, out: Any = None) -> Any:
-    return np.maximum(x, number(0, x.dtype), out=out) if x.size <= 512 else at_least(x, 0, out)
+    if x.size > 512:
+        return at_least(x, 0, out)
+    zero = _ZERO if x.dtype is _ZERO.dtype else number(0, x.dtype)
+    return np.maximum(x, zero) if out is None else np.maximum(x, zero, out=out)
 
 
 @blocked_pair

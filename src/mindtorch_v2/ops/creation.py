@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtype
+from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
 from .._errors import refuse_overlap
 from .._front import front
@@ -188,25 +188,40 @@ def _finish(t: Tensor, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
-def _factory(name: str, function: Any) -> Any:
-    """The public function of a factory that takes only a size."""
+def _factory(name: str, row: Any, value: Any) -> Any:
+    """The public function of a factory that takes only a size (None: memory is left as it is)."""
+    function = row.function
 
     def make_filled(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-                    pin_memory: bool = False, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
-        given = kw.pop("size", None)
-        kw.pop("names", None)
+                    pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
+                    names: Any = None, **kw: Any) -> Tensor:  # fmt: skip
         if len(size) == 1 and type(size[0]) is not int:
             size = size[0]
-        if given is not None:
-            size = given
+        if dtype is device is out and type(size) is tuple and not (requires_grad or kw or _device._default_stack):
+            if not _tap.NAMESPACE["HOOK"] and _all_ints(size):
+                made = np.empty(size, _dtype._Default.real.np)
+                if value is not None:
+                    made.fill(value)
+                return make(made)
+        if "size" in kw:
+            size = kw.pop("size")
+        if kw:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kw))}'")
         if out is not None:
-            made = function(size, dtype=out.dtype, **kw)
-            return into(out, made)
-        t: Tensor = function(size, dtype=dtype, device=device, **kw)
+            return into(out, function(size, dtype=out.dtype))
+        t: Tensor = function(size, dtype=dtype, device=device)
         return _finish(t, True) if requires_grad else t
 
     make_filled.__name__ = make_filled.__qualname__ = name
     return front(name)(make_filled)
+
+
+def _all_ints(size: tuple[Any, ...]) -> bool:
+    """Whether a size needs no checking."""
+    for n in size:
+        if type(n) is not int or n < 0:
+            return False
+    return True
 
 
 def into(out: Tensor, made: Tensor) -> Tensor:
@@ -219,9 +234,9 @@ def into(out: Tensor, made: Tensor) -> Tensor:
     return out
 
 
-ones = _factory("ones", _ones.function)
-zeros = _factory("zeros", _zeros.function)
-_public_empty = _factory("empty", _empty.function)
+ones = _factory("ones", _ones, 1)
+zeros = _factory("zeros", _zeros, 0)
+_public_empty = _factory("empty", _empty, None)
 
 
 @front("full")

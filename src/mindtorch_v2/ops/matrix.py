@@ -180,6 +180,7 @@ def _addmm_checked(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 addmm_row = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     calls=_addmm_expanded,
+    quiet=False,
     flops=lambda i: 2 * i.shapes[1][0] * i.shapes[1][1] * i.shapes[2][1],
     self=lambda g, beta: scaled(g, beta),
     mat1=lambda g, mat2, mat1_sizes, mat1_strides, alpha: scaled(
@@ -515,6 +516,13 @@ def _batched(self: Any, other: Any) -> Any:
     return unsafe_view(bmm(left, right), (*batch, *a[-2:-1], b[-1]))
 
 
+_SLOT = _tap.SLOT
+
+
+def _needs_graph(*tensors: Any) -> bool:
+    return grad_mode.is_grad_enabled() and any(graph.edge(x) is not None for x in tensors)
+
+
 @composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
 def _linear(input: Any, weight: Any, bias: Any) -> Any:
     x = input._a
@@ -523,6 +531,8 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
             raise _too_few_dims(x, weight._a)
         return matmul(input, t(weight))
     if x.ndim == 2:
+        if _SLOT.recorder is None and not _needs_graph(input, weight, bias):
+            return make(_add_product(bias._a, x, weight._a.T, 1, 1))  # what the two ops below come to
         return addmm(bias, input, t(weight))
     if x.ndim == 0 or weight._a.ndim == 0:
         raise _too_few_dims(x, weight._a)

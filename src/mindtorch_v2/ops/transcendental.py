@@ -26,7 +26,7 @@ def smooth_row(name: str, ufunc: Any, formula: Any, **options: Any) -> Op:
 
 # --- exponentials and logarithms --------------------------------------------------------------------------------------
 
-exp = smooth_row("exp", np.exp, lambda g, result: g * conj_of(result))
+exp = smooth_row("exp", np.exp, lambda g, result: g * conj_of(result), quiet=False)
 exp2 = smooth_row("exp2", np.exp2, lambda g, result: g * conj_of(result) * LN2)
 expm1 = smooth_row("expm1", kernels.expm1, lambda g, result: g * (conj_of(result) + 1))
 log = smooth_row("log", np.log, lambda g, self: g / conj_of(self))
@@ -36,15 +36,15 @@ log1p = smooth_row("log1p", kernels.log1p, lambda g, self: g / conj_of(self + 1)
 
 # --- trigonometry -----------------------------------------------------------------------------------------------------
 
-sin = smooth_row("sin", np.sin, lambda g, self: g * conj_of(self.cos()))
-cos = smooth_row("cos", np.cos, lambda g, self: g * conj_of(-self.sin()))
+sin = smooth_row("sin", np.sin, lambda g, self: g * conj_of(self.cos()), quiet=False)
+cos = smooth_row("cos", np.cos, lambda g, self: g * conj_of(-self.sin()), quiet=False)
 tan = smooth_row("tan", np.tan, lambda g, result: g * conj_of(result.pow(2) + 1))
 asin = smooth_row("asin", np.arcsin, lambda g, self: g * conj_of((-self * self + 1).rsqrt()))
 acos = smooth_row("acos", np.arccos, lambda g, self: g * conj_of(-(-self * self + 1).rsqrt()))
 atan = smooth_row("atan", np.arctan, lambda g, self: g / conj_of(self * self + 1))
 sinh = smooth_row("sinh", np.sinh, lambda g, self: g * conj_of(self.cosh()))
 cosh = smooth_row("cosh", np.cosh, lambda g, self: g * conj_of(self.sinh()))
-tanh = smooth_row("tanh", np.tanh, lambda g, result: tanh_backward.function(g, result))
+tanh = smooth_row("tanh", np.tanh, lambda g, result: tanh_backward.function(g, result), quiet=False)
 asinh = smooth_row("asinh", np.arcsinh, lambda g, self: g * conj_of((self.pow(2) + 1).rsqrt()))
 atanh = smooth_row("atanh", np.arctanh, lambda g, self: g / conj_of(1 - self.pow(2)))
 
@@ -163,7 +163,7 @@ round_ = _round("round_", OPS["round_"], round_decimals_)
 
 # --- sigmoid and its inverse ------------------------------------------------------------------------------------------
 
-sigmoid = smooth_row("sigmoid", kernels.sigmoid, lambda g, result: sigmoid_backward.function(g, result))
+sigmoid = smooth_row("sigmoid", kernels.sigmoid, lambda g, result: sigmoid_backward.function(g, result), quiet=False)
 
 
 sigmoid_backward = binary(

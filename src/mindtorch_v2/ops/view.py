@@ -84,9 +84,7 @@ def view_array(a: Any, shape: tuple[int, ...]) -> Any:
         return None
 
 
-@view(
-    "view(Tensor(a) self, int[] size) -> Tensor(a)", spread=False, self=lambda g, self_sizes: reshape(g, self_sizes)
-)
+@view("view(Tensor(a) self, int[] size) -> Tensor(a)", spread=False, self=lambda g, self_sizes: reshape(g, self_sizes))
 def _view(a: Any, size: Any) -> Any:
     try:
         result = a.reshape(size)
@@ -500,7 +498,7 @@ def copied(a: Any, memory_format: Any = None) -> Any:
     return np.array(a, order="K", copy=True)
 
 
-@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", out=False, self=lambda g: g)
+@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", out=False, quiet=False, self=lambda g: g)
 def _clone(a: Any, memory_format: Any) -> Any:
     return a.copy() if memory_format is None and a.flags.c_contiguous else copied(a, memory_format)
 
