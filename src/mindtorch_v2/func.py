@@ -386,7 +386,7 @@ class _Randomness:
 
     def __init__(self, mode: str) -> None:
         self.mode = mode
-        self.start = None if mode == "different" else get_rng_state()
+        self.start: Any = None if mode == "different" else get_rng_state()
 
     def before_sample(self) -> None:
         if self.mode == "same":
