@@ -9,6 +9,7 @@ import math as _math
 import sys as _sys
 
 from . import _bind, _operators, ops
+from ._allocator import keep_freed_memory as _keep_freed_memory
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -92,6 +93,7 @@ globals().update(_legacy.NAMES)
 globals().update(amp.autocast_mode.NAMES)
 
 _silence_own_warnings()
+_keep_freed_memory()
 
 __version__ = version.__version__
 

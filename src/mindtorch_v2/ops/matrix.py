@@ -519,8 +519,9 @@ def _batched(self: Any, other: Any) -> Any:
 _SLOT = _tap.SLOT
 
 
-def _needs_graph(*tensors: Any) -> bool:
-    return grad_mode.is_grad_enabled() and any(graph.edge(x) is not None for x in tensors)
+def _untracked(t: Any) -> bool:
+    """Whether a tensor surely takes no part in a graph."""
+    return t._ag is None and t._view is None
 
 
 @composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
@@ -531,7 +532,9 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
             raise _too_few_dims(x, weight._a)
         return matmul(input, t(weight))
     if x.ndim == 2:
-        if _SLOT.recorder is None and not _needs_graph(input, weight, bias):
+        if _SLOT.recorder is None and (
+            not grad_mode.is_grad_enabled() or (_untracked(input) and _untracked(weight) and _untracked(bias))
+        ):
             return make(_add_product(bias._a, x, weight._a.T, 1, 1))  # what the two ops below come to
         return addmm(bias, input, t(weight))
     if x.ndim == 0 or weight._a.ndim == 0:
