@@ -56,7 +56,9 @@ def _evaluate(op: Any) -> str:
 def _guarded(op: Any, call: str) -> list[str]:
     tried = ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}"]
     # Division, logarithms, roots: infinities and nan are results like others.
-    return ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"] if op.rule == "float" and op.quiet and call else tried
+    if op.rule != "float" or not op.quiet or not call:
+        return tried
+    return ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"]
 
 
 def _without_graph(call: str) -> list[str]:

@@ -218,10 +218,7 @@ def _factory(name: str, row: Any, value: Any) -> Any:
 
 def _all_ints(size: tuple[Any, ...]) -> bool:
     """Whether a size needs no checking."""
-    for n in size:
-        if type(n) is not int or n < 0:
-            return False
-    return True
+    return all(type(n) is int and n >= 0 for n in size)
 
 
 def into(out: Tensor, made: Tensor) -> Tensor:
