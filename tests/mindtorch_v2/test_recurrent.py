@@ -1,0 +1,138 @@
+"""Recurrent networks: torch's numbers, the ways in, and that the operator of an LSTM layer agrees with its cell."""
+
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import nn
+from mindtorch_v2.nn.utils import rnn
+
+
+def close(t: Any, values: list[float]) -> None:
+    assert t.detach().flatten().tolist() == pytest.approx(values, abs=2e-6)
+
+
+def test_gru_as_torch() -> None:
+    torch.manual_seed(0)
+    net = nn.GRU(1, 1)
+    close(net(torch.ones(2, 1, 1))[0], [-0.20315, -0.348165])
+
+
+def test_lstm_as_torch() -> None:
+    torch.manual_seed(0)
+    net = nn.LSTM(1, 2)
+    output, (_, cell) = net(torch.ones(3, 1, 1))
+    close(output, [-0.14363, 0.233287, -0.205242, 0.269981, -0.227887, 0.282049])
+    close(cell, [-0.457023, 0.347602])
+    output.sum().backward()
+    close(net.weight_hh_l0.grad[0], [0.031346, -0.045804])
+
+
+def stepwise(net: Any, cell: Any, x: Any, state: Any) -> list[Any]:
+    """A layer computed with its cell."""
+    for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+        setattr(cell, name, getattr(net, f"{name}_l0"))
+    outputs = []
+    for step in x:
+        state = cell(step, state)
+        outputs.append(state[0] if isinstance(state, tuple) else state)
+    return outputs
+
+
+@pytest.mark.parametrize(("layer", "cell"), [(nn.LSTM, nn.LSTMCell), (nn.GRU, nn.GRUCell), (nn.RNN, nn.RNNCell)])
+def test_a_layer_is_its_cell_over_time(layer: Any, cell: Any) -> None:
+    torch.manual_seed(1)
+    net = layer(3, 4)
+    x = torch.randn(5, 2, 3)
+    expected = torch.stack(stepwise(net, cell(3, 4), x, None))
+    close(net(x)[0], expected.detach().flatten().tolist())
+
+
+def gradients(net: Any, run: Any, x: Any) -> list[Any]:
+    x = x.clone().requires_grad_()
+    run(x).sin().sum().backward()
+    found = [x.grad, *(p.grad for p in net.parameters())]
+    net.zero_grad()
+    return found
+
+
+def test_gradients_of_an_lstm_layer_are_those_of_its_cell() -> None:
+    torch.manual_seed(2)
+    net, cell = nn.LSTM(3, 4), nn.LSTMCell(3, 4)
+    x = torch.randn(5, 2, 3)
+    fused = gradients(net, lambda x: net(x)[0], x)
+    by_cell = gradients(net, lambda x: torch.stack(stepwise(net, cell, x, None)), x)
+    for a, b in zip(fused, by_cell, strict=True):
+        close(a, b.flatten().tolist())
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_packed_sequences_are_each_sequence_alone(kind: Any, bidirectional: bool) -> None:
+    torch.manual_seed(3)
+    net = kind(2, 3, num_layers=2, bidirectional=bidirectional)
+    sequences = [torch.randn(n, 2) for n in (2, 4, 1)]
+    output, hidden = net(rnn.pack_sequence(sequences, enforce_sorted=False))
+    last = hidden[0] if isinstance(hidden, tuple) else hidden
+    for i, (sequence, result) in enumerate(zip(sequences, rnn.unpack_sequence(output), strict=True)):
+        alone, state = net(sequence)
+        close(result, alone.detach().flatten().tolist())
+        state = state[0] if isinstance(state, tuple) else state
+        close(last[:, i], state.detach().flatten().tolist())
+
+
+def test_batch_first_and_unbatched_input() -> None:
+    net = nn.LSTM(2, 3, batch_first=True)
+    assert net(torch.ones(4, 5, 2))[0].shape == (4, 5, 3)
+    output, (hidden, cell) = net(torch.ones(5, 2))
+    assert (output.shape, hidden.shape, cell.shape) == ((5, 3), (1, 3), (1, 3))
+
+
+def test_projections_shorten_the_state() -> None:
+    output, (hidden, cell) = nn.LSTM(2, 4, proj_size=3, bidirectional=True)(torch.ones(5, 1, 2))
+    assert (output.shape, hidden.shape, cell.shape) == ((5, 1, 6), (2, 1, 3), (2, 1, 4))
+
+
+def test_double_and_half_precision() -> None:
+    assert nn.LSTM(2, 3).double()(torch.ones(1, 1, 2).double())[0].dtype is torch.float64
+    assert nn.LSTM(2, 3).bfloat16()(torch.ones(1, 1, 2).bfloat16())[0].dtype is torch.bfloat16
+
+
+def test_dropout_between_layers_only_while_training() -> None:
+    net = nn.GRU(2, 16, num_layers=2, dropout=0.5)
+    x = torch.ones(2, 1, 2)
+    assert (net.eval()(x)[0] == net(x)[0]).all()
+    torch.manual_seed(0)
+    assert (net.train()(x)[0] != net(x)[0]).any()
+
+
+def test_a_replaced_weight_is_used() -> None:
+    net = nn.RNN(1, 1, bias=False)
+    for name in ("weight_ih_l0", "weight_hh_l0"):
+        setattr(net, name, nn.Parameter(torch.zeros(1, 1)))
+    assert net(torch.ones(2, 1, 1))[0].flatten().tolist() == [0, 0]
+    assert [n for n, _ in net.named_parameters()] == ["weight_ih_l0", "weight_hh_l0"]
+
+
+def test_what_does_not_fit_is_named() -> None:
+    net = nn.LSTM(2, 3)
+    with pytest.raises(RuntimeError, match=r"Expected hidden\[1\] size \(1, 1, 3\), got \[1, 1, 4\]"):
+        net(torch.ones(2, 1, 2), (torch.ones(1, 1, 3), torch.ones(1, 1, 4)))
+    with pytest.raises(RuntimeError, match=r"Expected 2, got 5"):
+        net(torch.ones(2, 1, 5))
+    with pytest.raises(ValueError, match="RNN input dtype"):
+        net(torch.ones(2, 1, 2).double())
+    with pytest.raises(RuntimeError, match="Input batch size 2 doesn't match hidden0 batch size 1"):
+        nn.GRUCell(2, 3)(torch.ones(2, 2), torch.ones(1, 3))
+
+
+def test_functions_take_both_forms() -> None:
+    net = nn.GRU(2, 3)
+    x, h = torch.ones(4, 1, 2), torch.zeros(1, 1, 3)
+    weights = list(net.parameters())
+    padded = torch.gru(x, h, weights, True, 1, 0.0, False, False, False)[0]
+    packed = torch.gru(x[:, 0], torch.ones(4).long(), h, weights, True, 1, 0.0, False, False)[0]
+    close(padded, packed.detach().flatten().tolist())
+    with pytest.raises(RuntimeError, match="incorrect number of RNN parameters: 3 instead of 4"):
+        torch.gru(x, h, weights[:3], True, 1, 0.0, False, False, False)
