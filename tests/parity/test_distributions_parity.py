@@ -28,6 +28,8 @@ CASES: dict[str, tuple[Make, list[Any]]] = {
     "Chi2": (lambda d, p: d.Chi2(p[0]), [[0.7, 3.0, 12.0]]),
     "Dirichlet": (lambda d, p: d.Dirichlet(p[0]), [[[0.5, 2.0, 3.0], [5.0, 0.2, 1.0]]]),
     "Exponential": (lambda d, p: d.Exponential(p[0]), [[0.5, 2.0, 3.0]]),
+    "FisherSnedecor": (lambda d, p: d.FisherSnedecor(p[0], p[1]), [[1.5, 3.0, 8.0], [1.0, 3.0, 9.0]]),
+    "InverseGamma": (lambda d, p: d.InverseGamma(p[0], p[1]), [[0.9, 1.5, 4.0], [1.0, 2.0, 0.5]]),
     "Gamma": (lambda d, p: d.Gamma(p[0], p[1]), [[0.5, 2.0, 30.0], [1.0, 2.0, 0.5]]),
     "Geometric": (lambda d, p: d.Geometric(p[0]), [[0.1, 0.5, 0.9]]),
     "Gumbel": (lambda d, p: d.Gumbel(p[0], p[1]), [[0.0, 1.0], [1.0, 2.0]]),
@@ -255,7 +257,18 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "Compose with sticks": lambda t: t.distributions.ComposeTransform(
         [t.distributions.AffineTransform(0.5, 2.0), t.distributions.StickBreakingTransform()]
     ),
+    "Cat": lambda t: t.distributions.CatTransform(
+        [t.distributions.ExpTransform(), t.distributions.AffineTransform(1.0, 3.0)], dim=1, lengths=[1, 2]
+    ),
+    "CorrCholesky": lambda t: t.distributions.CorrCholeskyTransform(),
+    "CumulativeDistribution": lambda t: t.distributions.CumulativeDistributionTransform(
+        t.distributions.Normal(0.0, 1.0)
+    ),
     "Exp": lambda t: t.distributions.ExpTransform(),
+    "Reshape": lambda t: t.distributions.ReshapeTransform((3,), (3, 1)),
+    "Stack": lambda t: t.distributions.StackTransform(
+        [t.distributions.ExpTransform(), t.distributions.AffineTransform(1.0, 3.0)], dim=0
+    ),
     "Independent": lambda t: t.distributions.IndependentTransform(t.distributions.ExpTransform(), 1),
     "Inverse": lambda t: t.distributions.SigmoidTransform().inv.inv,
     "Power": lambda t: t.distributions.ComposeTransform(
@@ -284,6 +297,17 @@ def test_transforms(name: str) -> None:
         close(mine, other, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["LowerCholeskyTransform", "PositiveDefiniteTransform"])
+def test_transforms_to_matrices(name: str) -> None:
+    found = []
+    for t in BOTH:
+        transform = getattr(t.distributions, name)()
+        y = transform(t.tensor([[0.5, 0.0], [1.5, -0.25]]))
+        found.append((y, transform.inv(y)))
+    for theirs, ours in zip(*found):
+        close(ours, theirs)
+
+
 @pytest.mark.parametrize("registry", ["biject_to", "transform_to"])
 @pytest.mark.parametrize(
     "constraint",
@@ -299,6 +323,9 @@ def test_transforms(name: str) -> None:
         lambda c: c.half_open_interval(-1.0, 3.0),
         lambda c: c.simplex,
         lambda c: c.independent(c.positive, 1),
+        lambda c: c.corr_cholesky,
+        lambda c: c.cat([c.positive, c.unit_interval], 0, [1, 2]),
+        lambda c: c.stack([c.positive, c.unit_interval, c.real], 0),
     ],
 )
 def test_transforms_to_constraints(registry: str, constraint: Callable[[Any], Any]) -> None:

@@ -107,4 +107,34 @@ def _to_independent(constraint: Any) -> Any:
     )
 
 
+@_both(constraints.corr_cholesky)
+def _to_corr_cholesky(constraint: Any) -> Any:
+    return transforms.CorrCholeskyTransform()
+
+
+@_both(constraints.lower_cholesky)
+def _to_lower_cholesky(constraint: Any) -> Any:
+    return transforms.LowerCholeskyTransform()
+
+
+@_both(constraints.positive_definite, constraints.positive_semidefinite)
+def _to_positive_definite(constraint: Any) -> Any:
+    return transforms.PositiveDefiniteTransform()
+
+
+def _of_parts(registry: ConstraintRegistry) -> None:
+    """Joined and stacked constraints: each part by the same registry."""
+
+    @registry.register(constraints.cat)
+    def to_cat(constraint: Any) -> Any:
+        return transforms.CatTransform([registry(c) for c in constraint.cseq], constraint.dim, constraint.lengths)
+
+    @registry.register(constraints.stack)
+    def to_stack(constraint: Any) -> Any:
+        return transforms.StackTransform([registry(c) for c in constraint.cseq], constraint.dim)
+
+
+_of_parts(biject_to)
+_of_parts(transform_to)
+
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]

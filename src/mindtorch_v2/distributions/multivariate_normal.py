@@ -10,8 +10,7 @@ from ..linalg import cholesky, solve_triangular  # type: ignore[attr-defined]
 from ..ops.creation import eye
 from . import constraints
 from .distribution import Distribution
-from .transforms import broadcast_shape
-from .utils import lazy_property, standard_normal
+from .utils import broadcast_shape, lazy_property, standard_normal
 
 _MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
 

@@ -9,7 +9,7 @@ from ..autograd.grad_mode import no_grad
 from . import constraints
 from .distribution import Distribution, _owner
 from .independent import Independent
-from .transforms import ComposeTransform, Transform
+from .transform_base import ComposeTransform, Transform
 from .utils import sum_rightmost
 
 

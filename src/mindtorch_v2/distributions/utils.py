@@ -40,6 +40,11 @@ def _like_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
+def broadcast_shape(*shapes: Any) -> Any:
+    """The shape tensors of these shapes broadcast to."""
+    return broadcast_tensors(*(tensor(0).expand(tuple(shape)) for shape in shapes))[0].shape
+
+
 def standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
     """Draws of the standard normal distribution."""
     return normal(zeros(shape, dtype=dtype, device=device), ones(shape, dtype=dtype, device=device))
