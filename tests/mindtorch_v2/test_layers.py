@@ -27,8 +27,8 @@ LAYERS = {
         linalg.* masked fft.* special.* autograd.functional autograd.gradcheck""",
     "L5": """nn.* optim.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*
         jit hub cuda.* cpu.* mps xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
-    "P": "profiler.* cli",
-    "F": """. __main__ _launcher _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
+    "P": "profiler.*",
+    "F": """. __main__ _launcher cli _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
         profiler profiler.itt""",
 }
 ORDER = ["L0", "L1", "L2", "L3", "L4", "L5"]  # a layer imports itself and the ones before it
