@@ -406,8 +406,9 @@ def vmap(
     """A function that applies `func` to every sample of a batch.
 
     It is a loop: `func` runs once for each sample and the results are stacked, so it saves writing, not time, and
-    `chunk_size` changes nothing. A function may call `.item()` or branch on values here, which torch refuses. With
-    `randomness="different"` each sample draws its own numbers, in another order than torch's.
+    `chunk_size` changes nothing. Keyword arguments go to every sample whole. A function may call `.item()` or branch on
+    values here, which torch refuses. With `randomness="different"` each sample draws its own numbers, in another order
+    than torch's.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
@@ -418,14 +419,11 @@ def vmap(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, tree, dims = _mapped_inputs(name, in_dims, args)
-        keywords, keyword_tree = tree_flatten(kwargs)
-        leaves, dims = leaves + keywords, dims + [0 if isinstance(k, Tensor) else None for k in keywords]
-        results, random, positional = [], _Randomness(randomness), len(leaves) - len(keywords)
+        results, random = [], _Randomness(randomness)
         for number in range(_batch_size(name, in_dims, leaves, dims)):
             sample = [t if d is None else t.select(d, number) for t, d in zip(leaves, dims)]
             random.before_sample()
-            given = tree_unflatten(sample[:positional], tree)
-            results.append(func(*given, **tree_unflatten(sample[positional:], keyword_tree)))
+            results.append(func(*tree_unflatten(sample, tree), **kwargs))
             random.after_sample()
         return _joined(name, results, out_dims)
 
