@@ -40,6 +40,10 @@ CASES: dict[str, tuple[Make, list[Any]]] = {
     "Laplace": (lambda d, p: d.Laplace(p[0], p[1]), [[0.0, 1.0], [1.0, 2.0]]),
     "LogNormal": (lambda d, p: d.LogNormal(p[0], p[1]), [[0.0, 1.0], [1.0, 0.5]]),
     "LogisticNormal": (lambda d, p: d.LogisticNormal(p[0], p[1]), [[0.0, 1.0], [1.0, 0.5]]),
+    "LowRankMultivariateNormal": (
+        lambda d, p: d.LowRankMultivariateNormal(p[0], p[1], p[2]),
+        [[[1.0, -1.0, 0.0], [0.0, 2.0, 1.0]], [[1.0], [0.5], [-1.0]], [0.5, 1.0, 2.0]],
+    ),
     "MixtureSameFamily": (
         lambda d, p: d.MixtureSameFamily(d.Categorical(p[0]), d.Normal(p[1], p[2])),
         [[0.3, 0.7], [-1.0, 2.0], [1.0, 0.5]],
