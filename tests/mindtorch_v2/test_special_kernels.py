@@ -265,6 +265,16 @@ def test_mvlgamma(x: float, p: int, expected: float) -> None:
     np.testing.assert_allclose(special.mvlgamma(np.array([x]), p), [expected], rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_arrays_without_axes_are_read_and_written(dtype: Any) -> None:
+    x = np.array(4.5, dtype)
+    value = special.lgamma(x)
+    assert value.shape == ()
+    assert value == special.lgamma(x.reshape(1))[0]
+    ones = np.ones(3, dtype)
+    assert np.array_equal(special.zeta(x, ones), special.zeta(np.full(3, 4.5, dtype), ones))
+
+
 def test_polygamma_of_orders_0_and_1_are_digamma_and_trigamma() -> None:
     x = np.array([-0.3, 0.5, 20.0])
     assert np.array_equal(special.polygamma(0, x), special.digamma(x))

@@ -61,7 +61,8 @@ def run(kernel: Kernel, *arrays: Any, out: Array | None = None, single: Kernel |
         inputs = [a if isinstance(a, np.ndarray) else np.asarray(a, _DOUBLE) for a in arrays]
         result = _empty(inputs, dtype) if out is None else out
         blocks = np.nditer(
-            [*inputs, result],
+            # For an operand without axes, older NumPy (2.2 and before) hands out a buffer it has not filled.
+            [a if a.ndim else a.reshape(1) for a in (*inputs, result)],
             flags=_FLAGS,
             op_flags=[_READ] * len(inputs) + [_WRITE],
             op_dtypes=[wide] * (len(inputs) + 1),
