@@ -314,10 +314,47 @@ def _make_twin(op: Op, flags: int) -> Any:
 
 
 def _prepare(flags: int) -> None:
-    """Make the twins of all ops in use, so that a recording does not time their making."""
+    """Make the twins of all ops in use, and of those they call, so that a recording does not time their making."""
+    done = {op.name for op in _materialized}
+    waiting, rows = list(_materialized), _by_name()
+    while waiting:
+        for name in _called_names(waiting.pop()) - done:
+            done.add(name)
+            for op in rows.get(name, ()):
+                materialize(op)
+                waiting.append(op)
     for op in _materialized:
         if (op.ident, flags & _tap.OP_FLAGS) not in _twins:
             _make_twin(op, flags & _tap.OP_FLAGS)
+
+
+def _called_names(op: Op) -> set[str]:
+    """Names that an op's body and gradient formulas call, in functions of their own module too."""
+    names: set[str] = set()
+    bodies = [
+        f for f in (op.calls, op.kernel if op.kind == "composite" else None, *op.formulas.values()) if f is not None
+    ]
+    seen: set[Any] = set()
+    while bodies:
+        body = bodies.pop()
+        code = getattr(body, "__code__", None)
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        names.update(code.co_names, (c for c in code.co_consts if isinstance(c, str)))
+        space = body.__globals__
+        held = [cell.cell_contents for cell in body.__closure__ or ()]
+        held += [space.get(name) for name in code.co_names]
+        names.update(f.name for f in held if isinstance(f, Op))
+        bodies += [f for f in held if isinstance(f, types.FunctionType) and f.__globals__ is space]
+    return names
+
+
+def _by_name() -> dict[str, list[Op]]:
+    found: dict[str, list[Op]] = {}
+    for op in OPS.values():
+        found.setdefault(op.name, []).append(op)
+    return found
 
 
 def _recorder_changed(flags: int) -> None:

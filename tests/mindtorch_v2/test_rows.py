@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-import mindtorch_v2  # noqa: F401  registers the rows
-from mindtorch_v2 import _codegen, _forward, _tap
+import mindtorch_v2 as torch
+from mindtorch_v2 import _codegen, _forward, _op, _tap
 from mindtorch_v2._op import OPS, op
 
 
@@ -58,3 +58,12 @@ def test_import_loads_only_the_core() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[] 0", "Linear SGD profile"]
+
+
+def test_ops_called_by_ops_in_use_are_made_before_recording() -> None:
+    """`relu` runs `clamp_min` while a recorder is on; making that must not fall into the recording."""
+    torch.ones(2).requires_grad_().relu()
+    _tap.prepare(0)
+    made = {row.name for row in _op._materialized}
+    assert {"clamp_min", "threshold_backward"} <= made
+    assert any(ident.startswith("clamp_min") and flags == 0 for ident, flags in _op._twins)
