@@ -1,5 +1,6 @@
 """Errors of layers, masks of attention: the same programs as with torch, the same results."""
 
+import importlib
 import warnings
 
 import pytest
@@ -132,6 +133,24 @@ def causal_decoders(T, nn):
         net(x, y, tgt_mask=mask),
         net(x, y, tgt_mask=mask, tgt_is_causal=True),
         net(x, y, tgt_mask=mask != 0, src_mask=T.zeros(3, 3), memory_mask=T.zeros(2, 3)),
+    ]
+
+
+@program
+def attention_by_functions(T, nn):
+    warnings.simplefilter("ignore")  # torch: without compilation it is slow
+    flex = importlib.import_module(f"{T.__name__}.nn.attention.flex_attention")
+    q, k, v = (T.arange(80.0).reshape(2, 2, 5, 4).add(i).sin() for i in range(3))
+    slope = T.tensor([0.5, -0.2])
+    causal = flex.create_block_mask(lambda b, h, i, j: i >= j, None, None, 5, 5, device="cpu")
+    near = flex.and_masks(lambda b, h, i, j: i >= j, lambda b, h, i, j: i - j < 2)
+    window = flex.create_block_mask(near, 2, 2, 5, 5, device="cpu")
+    return [
+        flex.flex_attention(q, k, v),
+        flex.flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + slope[h] * (i - j)),
+        flex.flex_attention(q, k, v, block_mask=causal),
+        flex.flex_attention(q, k, v, block_mask=window, scale=0.3),
+        flex.create_mask(flex.or_masks(lambda b, h, i, j: i > j, lambda b, h, i, j: j == 2), 1, 1, 3, 3, device="cpu"),
     ]
 
 

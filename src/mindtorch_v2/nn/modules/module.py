@@ -91,7 +91,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         params, modules, buffers = state.get("_parameters"), state.get("_modules"), state.get("_buffers")
-        if isinstance(value, Parameter):
+        if isinstance(value, Tensor) and isinstance(value, Parameter):  # the first test is the cheaper one
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
             self._forget(name, "_buffers", "_modules")
@@ -112,7 +112,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         elif (buffers is not None and name in buffers) or (isinstance(value, Tensor) and isinstance(value, Buffer)):
             self._set_buffer(name, value)
         else:
-            object.__setattr__(self, name, value)
+            super().__setattr__(name, value)
 
     def _set_buffer(self, name: str, value: Any) -> None:
         if value is not None and not _tensor_like(value):
@@ -146,7 +146,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                 if store == "_buffers":
                     self._non_persistent_buffers_set.discard(name)
                 return
-        object.__delattr__(self, name)
+        super().__delattr__(name)
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
