@@ -393,3 +393,4 @@ def test_same_base_classes(name):
     theirs, ours = (getattr(T.nn, name) for T in PACKAGES)
     public = {b.__name__ for b in theirs.__mro__ if b.__name__ in torch.nn.modules.__all__}
     assert public <= {b.__name__ for b in ours.__mro__}
+    assert ours.__module__.replace("mindtorch_v2", "torch") == theirs.__module__  # pickles name it

@@ -144,3 +144,7 @@ from .vision import (
     upsample_bilinear,
     upsample_nearest,
 )
+
+for _function in list(vars().values()):  # pickles name functions by the module users know
+    if getattr(_function, "__module__", "").startswith(f"{__name__}."):
+        _function.__module__ = __name__

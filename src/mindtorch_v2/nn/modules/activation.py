@@ -15,6 +15,9 @@ from .module import Module
 from .utils import shown
 
 
+MultiheadAttention.__module__ = __name__  # where torch has it, hence where pickles look for it
+
+
 class _InPlace(Module):
     """An activation that may overwrite its input; `_shown` names what else `repr` gives."""
 
