@@ -57,6 +57,7 @@ class Sampler:
         self.timer = timeit.Timer(case.statement, case.setup, time.thread_time_ns, names)
         self.loops = 1
         self.samples: list[float] = []
+        self.timer.timeit(3)  # what is made at the first call does not count, nor mislead the choice of loops
         while (took := self.timer.timeit(self.loops)) < ROUND_NS:
             self.loops = max(self.loops * 2, int(self.loops * ROUND_NS / max(took, 1)))
 
