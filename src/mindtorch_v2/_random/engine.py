@@ -55,18 +55,28 @@ _STATE = np.dtype(
 class Engine:
     """A stream of 32-bit words. Whoever draws holds `lock` for the whole of one operation."""
 
-    __slots__ = ("_bits", "_fresh", "_reader", "lock", "next_float_normal", "next_normal", "seed")
+    __slots__ = ("_bits", "_fresh", "_made", "_reader", "lock", "next_float_normal", "next_normal", "seed")
 
     def __init__(self, seed: int) -> None:
-        self._bits = np.random.MT19937(0)
-        self._reader = np.random.RandomState(self._bits)  # its seeding and its streams are frozen by NumPy's promise
+        self._made = False
         self.lock = threading.Lock()
         self.reseed(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        """The stream itself is made when first drawn from: NumPy loads its random module only then."""
+        if name not in ("_bits", "_reader") or self._made:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._made = True
+        self._bits = np.random.MT19937(0)
+        self._reader = np.random.RandomState(self._bits)  # its seeding and its streams are frozen by NumPy's promise
+        self._reader.seed(self.seed & 0xFFFFFFFF)
+        return self._bits if name == "_bits" else self._reader
 
     def reseed(self, seed: int) -> None:
         """Start over from `seed` (64 bits are remembered, the low 32 are used, as in torch)."""
         self.seed = seed
-        self._reader.seed(seed & 0xFFFFFFFF)
+        if self._made:
+            self._reader.seed(seed & 0xFFFFFFFF)
         self._fresh = True  # nothing drawn yet: torch saves this as next=0, an exhausted block as next=624
         self.next_normal: float | None = None
         self.next_float_normal: float | None = None
