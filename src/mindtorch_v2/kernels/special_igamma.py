@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.polynomial.polynomial import polyval2d
 
 from .blockwise import Array, Block, elementwise, fill, ratio
 from .special_erf import scaled_erfc
@@ -165,7 +164,7 @@ def _uniform(a: Block, x: Block, upper: bool) -> Block:
     half_eta_squared = m * m * ratio(m + 0.5, LOG1PMX)
     eta = np.copysign(np.sqrt(2.0 * half_eta_squared), m)
     side = np.copysign(1.0, m)
-    correction = polyval2d(eta, 1.0 / a, _TEMME) / np.sqrt(2.0 * math.pi * a)
+    correction = np.polynomial.polynomial.polyval2d(eta, 1.0 / a, _TEMME) / np.sqrt(2.0 * math.pi * a)
     value = 0.5 * scaled_erfc(np.abs(eta) * np.sqrt(0.5 * a)) + side * correction
     value *= np.exp(-a * half_eta_squared)
     result: Block = np.where((side > 0) == upper, value, 1.0 - value)

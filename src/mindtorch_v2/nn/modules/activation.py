@@ -14,7 +14,6 @@ from .attention import MultiheadAttention
 from .module import Module
 from .utils import shown
 
-
 MultiheadAttention.__module__ = __name__  # where torch has it, hence where pickles look for it
 
 
