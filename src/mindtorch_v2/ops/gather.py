@@ -10,11 +10,10 @@ from .._errors import shape_text, wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op
-from .._tensor import Tensor, make
+from .._tensor import Tensor
 from ..kernels import indexing as kernels
 from ..kernels.checks import type_name
 from . import creation
-from .part import select
 from .view import broadcast_to, clone, expand, reshape
 
 
@@ -209,23 +208,8 @@ scatter_reduce = _scatter_reduce.function
 # --- index_* ----------------------------------------------------------------------------------------------------------
 
 
-def _index_select_called(self: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Whole rows are copied into the result directly."""
-    a, n = self._a, index._a.size
-    if _is_meta(a) or a.ndim < 2 or wrap_dim(dim, a.ndim) or not n or not a.size or index._a.ndim > 1:
-        return make(_index_select_array(a, dim, index._a))
-    row = select(self, 0, 0)
-    made = creation._empty.function((n, *row._a.shape), dtype=self.dtype)
-    if row._a.flags.c_contiguous and select(made, 0, 0)._a.flags.c_contiguous:
-        kernels.index_select(a, 0, index._a, out=made._a)
-    else:
-        made._a[...] = kernels.index_select(a, 0, index._a)
-    return made
-
-
 @op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    calls=_index_select_called,
     self=lambda g, self_sizes, dim, index: index_select_backward(g, self_sizes, dim, index),
 )
 def _index_select(a: Any, dim: int, index: Any) -> Any:
