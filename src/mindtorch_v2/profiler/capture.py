@@ -94,6 +94,12 @@ class Track:
     memory_ns: NDArray[np.int64]
     nbytes: NDArray[np.int64]
     address: NDArray[np.int64]
+    # The process of the thread where it is another than the capture's own (0): a worker, a child, a rank.
+    pid: int = 0
+    process_name: str = ""
+    # What ran the regions: torch's numbers of device types (0: the CPU) and the place among devices of the type.
+    device_type: int = 0
+    device_index: int = 0
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -119,6 +125,10 @@ class Capture:
     first_id: int = 1
     pauses: list[list[int]] = field(default_factory=list)
     main_thread: int = 0
+    # What else a trace said of itself, by key (values as JSON has them).
+    metadata: dict[str, Any] = field(default_factory=dict)
+    # What a reader should know of this capture: rows lost, a file cut short.
+    notes: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
