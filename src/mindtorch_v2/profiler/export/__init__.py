@@ -1,1 +1,49 @@
-"""What a profile leaves on disk: one module per format, blind to each other."""
+"""The formats a capture is written in, by the end of a file's name: one file a format, one line each here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..capture import Capture
+from ..metrics import Metrics
+from .chrome import write_trace
+
+Path = str | os.PathLike[str]
+
+
+class Format(NamedTuple):
+    """A way to write a capture, and what opens the file."""
+
+    title: str
+    write: Callable[[Capture, Path], None]
+
+
+def _write_chrome(capture: Capture, path: Path) -> None:
+    metadata = {key: json.dumps(value) for key, value in capture.metadata.items() if key != "trace_id"}
+    write_trace(Metrics(capture), path, str(capture.metadata.get("trace_id", "")), metadata)
+
+
+_CHROME = Format("Chrome trace (Perfetto, chrome://tracing, HTA, TensorBoard)", _write_chrome)
+
+FORMATS: dict[str, Format] = {
+    ".json": _CHROME,
+    ".json.gz": _CHROME,
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format a file's name asks for; of several suffixes that fit, the longest."""
+    name = os.fspath(path)
+    fitting = [suffix for suffix in FORMATS if name.lower().endswith(suffix)]
+    if not fitting:
+        accepted = ", ".join(sorted(FORMATS))
+        raise ValueError(f"cannot tell the format of {name!r} from its name: end it with one of {accepted}")
+    return FORMATS[max(fitting, key=len)]
+
+
+def write(capture: Capture, path: Path) -> None:
+    """Write a capture in the format that the end of the path names."""
+    format_of(path).write(capture, path)
