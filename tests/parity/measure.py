@@ -19,10 +19,17 @@ from typing import NamedTuple
 HERE = Path(__file__).parent
 FLOORS = HERE / "floors.json"
 PROCESSES = 2
-# The operators are the bulk of the work, hence shared out among the processes.
+# The longest come first, so that the processes end together.
 COMMANDS = [
     *(("measure_operators.py", "--part", f"{k}/{PROCESSES}") for k in range(PROCESSES)),
+    ("measure_operators.py", "--dtype", "float64"),
+    ("measure_second.py",),
+    ("measure_meta.py",),
+    ("measure_operators.py", "--dtype", "complex64"),
     ("measure_trees.py",),
+    ("measure_operators.py", "--dtype", "int64"),
+    ("measure_operators.py", "--dtype", "bool"),
+    ("measure_errors.py",),
     ("measure_surface.py",),
 ]
 ONE_THREAD_EACH = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -81,7 +88,7 @@ def main() -> int:
         parts = list(pool.map(lambda command: run(command, options.package), COMMANDS))
     figures, floors = total(parts), json.loads(FLOORS.read_text())
     for name, figure in sorted(figures.items()):
-        print(f"{name:14} {figure!s:>9}   floor {floors.get(name, 'none')}")
+        print(f"{name:20} {figure!s:>9}   floor {floors.get(name, 'none')}")
     wrong = shortfalls(figures, floors)
     print("".join(f"parity: {line}\n" for line in wrong), end="", file=sys.stderr)
     broken = not all(parts)

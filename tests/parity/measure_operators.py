@@ -73,7 +73,7 @@ DEFAULTS = Limits()
 
 
 def base(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().resolve_conj().resolve_neg().numpy()
+    return tensor.detach().resolve_conj().resolve_neg().numpy(force=tensor._is_zerotensor())
 
 
 class Translator:
@@ -312,12 +312,14 @@ def ring(signum: int, frame: FrameType | None) -> None:
     raise Timeout
 
 
-def check_in_time(op: Any, package: Any, limits: Limits) -> Result | None:
+def check_in_time(
+    checked: Callable[[Any, Any, Limits], Result | None], op: Any, package: Any, limits: Limits
+) -> Result | None:
     """Check an operator; whatever goes wrong, a part not built yet included, counts as not agreeing."""
     signal.signal(signal.SIGALRM, ring)
     signal.alarm(limits.seconds)
     try:
-        return check(op, package, limits)
+        return checked(op, package, limits)
     except Timeout:
         return Result(1, 0, 0, "timeout")
     except Unsupported as error:
@@ -338,19 +340,23 @@ def listed_operators() -> Iterator[tuple[str, Any]]:
 
 
 def measure(
-    package: str, only: frozenset[str] = frozenset(), share: tuple[int, int] = (0, 1), limits: Limits = DEFAULTS
+    package: str,
+    only: frozenset[str] = frozenset(),
+    share: tuple[int, int] = (0, 1),
+    limits: Limits = DEFAULTS,
+    checked: Callable[[Any, Any, Limits], Result | None] = check,
 ) -> dict[str, Result]:
-    """Compare the listed operators, or those named in `only`, or every n-th of them from the k-th on (`share`)."""
+    """Check the listed operators, or those named in `only`, or every n-th of them from the k-th on (`share`)."""
     ours = part(package)
     k, n = share
     chosen = [(full, op) for full, op in listed_operators() if not only or op.name in only][k::n]
-    results = ((full, check_in_time(op, ours, limits)) for full, op in chosen)
+    results = ((full, check_in_time(checked, op, ours, limits)) for full, op in chosen)
     return {full: result for full, result in results if result is not None}
 
 
-def figures(results: dict[str, Result]) -> dict[str, tuple[int, int]]:
+def figures(results: dict[str, Result], name: str = "operators") -> dict[str, tuple[int, int]]:
     """Return the figure by its name in floors.json, as (agreeing, of)."""
-    return {"operators": (sum(result.backward == result.samples for result in results.values()), len(results))}
+    return {name: (sum(result.backward == result.samples for result in results.values()), len(results))}
 
 
 def share_of(text: str) -> tuple[int, int]:
@@ -360,37 +366,43 @@ def share_of(text: str) -> tuple[int, int]:
     return k, n
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare operators with torch over torch's own samples.")
+def parse(description: str, defaults: Limits) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--package", default="mindtorch_v2")
     parser.add_argument("--only", default="", help="operators of these names, separated by commas")
     parser.add_argument("--part", type=share_of, default=(0, 1), help="a share of the operators, such as 0/2")
     parser.add_argument("--json", type=Path, help="write the figure and each operator's result to this file")
     parser.add_argument("--verbose", action="store_true", help="say why an operator does not agree")
-    parser.add_argument("--samples", type=int, default=DEFAULTS.samples, help="most samples an operator")
-    parser.add_argument("--dtype", default=DEFAULTS.dtype)
-    parser.add_argument("--seconds", type=int, default=DEFAULTS.seconds, help="most time an operator may take")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    parser.add_argument("--samples", type=int, default=defaults.samples, help="most samples an operator")
+    parser.add_argument("--dtype", default=defaults.dtype)
+    parser.add_argument("--seconds", type=int, default=defaults.seconds, help="most time an operator may take")
+    return parser.parse_args()
 
+
+def main(
+    name: str = "operators",
+    what: str = "agree with torch in values and gradients",
+    defaults: Limits = DEFAULTS,
+    checked: Callable[[Any, Any, Limits], Result | None] = check,
+) -> None:
+    """Check operators as the command line asks for, and report; the scripts beside this one share it."""
+    options = parse(f"Operators that {what}, over torch's own samples.", defaults)
+    warnings.simplefilter("ignore")
     start = time.monotonic()
     only = frozenset(filter(None, options.only.split(",")))
     limits = Limits(options.samples, options.dtype, options.seconds)
-    results = measure(options.package, only, options.part, limits)
+    name = name if limits.dtype == defaults.dtype else f"{name}_{limits.dtype}"
+    results = measure(options.package, only, options.part, limits, checked)
     if options.verbose:
-        for name, r in results.items():
+        for full, r in results.items():
             if r.backward < r.samples:
-                print(f"{name}: {r.forward}/{r.samples} forward, {r.backward}/{r.samples} with gradients: {r.why}")
+                print(f"{full}: {r.forward}/{r.samples} forward, {r.backward}/{r.samples} in full: {r.why}")
     if options.json:
-        rows = {name: result._asdict() for name, result in results.items()}
-        options.json.write_text(json.dumps({"figures": figures(results), "results": rows}, indent=1))
+        rows = {full: result._asdict() for full, result in results.items()}
+        options.json.write_text(json.dumps({"figures": figures(results, name), "results": rows}, indent=1))
     [(good, of)] = figures(results).values()
-    forward_only = sum(r.forward == r.samples and r.backward < r.samples for r in results.values())
     absent = sum(r.why == "absent" for r in results.values())
-    print(
-        f"operators: {good}/{of} agree with torch in values and gradients; {forward_only} forward only; "
-        f"{absent} absent; {time.monotonic() - start:.0f} s"
-    )
+    print(f"{name}: {good}/{of} {what}; {absent} absent; {time.monotonic() - start:.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """The measuring scripts measure: torch gets full marks, a package that does not exist gets none."""
 
 import json
+from types import ModuleType
 
 import pytest
 
 import measure
+import measure_errors
+import measure_meta
 import measure_operators
+import measure_second
 import measure_surface
 import measure_trees
 from measure import Figure
@@ -26,6 +30,14 @@ def test_torch_has_its_own_surface() -> None:
 @pytest.mark.parametrize("name", ["mul", "linalg.norm", "nn.functional.dropout", "sort", "__getitem__", "polar"])
 def test_torch_agrees_with_itself_on_an_operator(name: str) -> None:
     results = measure_operators.measure("torch", only=frozenset([name]))
+    assert results
+    assert {result.why for result in results.values()} == {""}
+
+
+@pytest.mark.parametrize("script", [measure_second, measure_meta, measure_errors])
+def test_torch_agrees_with_itself_in_every_respect(script: ModuleType) -> None:
+    names = frozenset(["mul", "max_pool2d", "take", "nn.functional.max_pool2d", "cumsum", "linalg.solve"])
+    results = measure_operators.measure("torch", names, limits=script.DEFAULTS, checked=script.check)
     assert results
     assert {result.why for result in results.values()} == {""}
 
@@ -65,4 +77,16 @@ def test_a_figure_below_its_floor_is_named() -> None:
 
 
 def test_every_figure_has_a_floor() -> None:
-    assert sorted(json.loads(measure.FLOORS.read_text())) == ["operators", "surface", "trees_compute", "trees_top"]
+    assert sorted(json.loads(measure.FLOORS.read_text())) == [
+        "double_backward",
+        "error_inputs",
+        "meta",
+        "operators",
+        "operators_bool",
+        "operators_complex64",
+        "operators_float64",
+        "operators_int64",
+        "surface",
+        "trees_compute",
+        "trees_top",
+    ]
