@@ -1,9 +1,11 @@
 """Measures statements in mindtorch_v2 and, where it is installed, in torch beside it, in rounds taken in turn.
 
 Times are thread CPU time of one thread, so neighbours on the machine matter little and ratios can be trusted.
-A benchmark leaves importing the packages to this module, which first keeps their BLAS to one thread.
+A benchmark leaves importing the packages to this module, which first keeps their BLAS to one thread. With
+BENCH_THREADS=2 in the environment both sides may use two threads, and the clock is the one on the wall.
 """
 
+import datetime
 import importlib
 import json
 import os
@@ -15,13 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+THREADS = int(os.environ.get("BENCH_THREADS", "1"))
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
+    os.environ[_variable] = str(THREADS)
 
 RESULTS = Path(__file__).parent / "results.json"
 OURS = "mindtorch_v2"
 THEIRS = "torch"
 ROUNDS = 15
+clock = time.thread_time_ns if THREADS == 1 else time.perf_counter_ns
 ROUND_NS = 5_000_000  # a round is long enough for the clock, and short enough to be taken in turn
 
 
@@ -31,6 +35,7 @@ class Case(NamedTuple):
     name: str
     statement: str
     setup: str = "pass"
+    bound: float | None = None  # what the ratio to torch should not exceed
 
 
 class Row(NamedTuple):
@@ -40,6 +45,7 @@ class Row(NamedTuple):
     ours: float | None
     theirs: float | None
     note: str = ""
+    bound: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -48,13 +54,18 @@ class Row(NamedTuple):
             return None
         return self.ours / self.theirs
 
+    def scaled(self, factor: float) -> "Row":
+        """The row in another unit."""
+        ours, theirs = (None if side is None else side * factor for side in (self.ours, self.theirs))
+        return self._replace(ours=ours, theirs=theirs)
+
 
 class Sampler:
     """Times one statement in one package, a round at a time."""
 
     def __init__(self, case: Case, package: ModuleType) -> None:
         names = {"torch": package}
-        self.timer = timeit.Timer(case.statement, case.setup, time.thread_time_ns, names)
+        self.timer = timeit.Timer(case.statement, case.setup, clock, names)
         self.loops = 1
         self.samples: list[float] = []
         self.timer.timeit(3)  # what is made at the first call does not count, nor mislead the choice of loops
@@ -69,13 +80,13 @@ class Sampler:
 
 
 def packages() -> dict[str, ModuleType]:
-    """Return ours, and torch kept to one thread where it is installed."""
+    """Return ours, and torch kept to as many threads where it is installed."""
     found = {OURS: importlib.import_module(OURS)}
     try:
         found[THEIRS] = importlib.import_module(THEIRS)
     except ImportError:
         return found
-    found[THEIRS].set_num_threads(1)
+    found[THEIRS].set_num_threads(THREADS)
     return found
 
 
@@ -99,7 +110,7 @@ def compare(cases: list[Case]) -> list[Row]:
                 sampler.round()
         medians = {name: sampler.median() for name, sampler in samplers.items()}
         note = "; ".join(reason for reason in prepared.values() if isinstance(reason, str))
-        rows.append(Row(case.name, medians.get(OURS), medians.get(THEIRS), note))
+        rows.append(Row(case.name, medians.get(OURS), medians.get(THEIRS), note, case.bound))
     return rows
 
 
@@ -116,14 +127,21 @@ def table(rows: list[Row], unit: str) -> str:
         return "-" if value is None else f"{value:,.{digits}f}"
 
     width = max(len(row.name) for row in rows)
-    lines = [f"{'':{width}}  {'ours ' + unit:>12}  {'torch ' + unit:>12}  {'ours/torch':>10}"]
+    lines = [f"{'':{width}}  {'ours ' + unit:>12}  {'torch ' + unit:>12}  {'ours/torch':>10}  {'bound':>5}"]
     for row in rows:
-        cells = f"{number(row.ours, 1):>12}  {number(row.theirs, 1):>12}  {number(row.ratio, 2):>10}"
+        cells = f"{number(row.ours, 1):>12}  {number(row.theirs, 1):>12}  {number(row.ratio, 2):>10}  {_bound(row):>5}"
         lines.append(f"{row.name:{width}}  {cells}  {row.note}".rstrip())
     mean, counted = geometric_mean(rows), sum(row.ratio is not None for row in rows)
     if mean is not None:
         lines.append(f"{'geometric mean':{width}}  {'':>12}  {'':>12}  {mean:>10.2f}  of {counted} of {len(rows)}")
     return "\n".join(lines)
+
+
+def _bound(row: Row) -> str:
+    """The bound of a row, marked where it is not kept."""
+    if row.bound is None:
+        return ""
+    return f"{row.bound:g}{'!' if row.ratio is not None and row.ratio > row.bound else ''}"
 
 
 def versions() -> dict[str, str]:
@@ -144,9 +162,12 @@ def report(name: str, rows: list[Row], unit: str) -> None:
     results[name] = {
         "unit": unit,
         "versions": versions(),
+        "date": datetime.date.today().isoformat(),
+        "threads": THREADS,
         "geometric_mean": geometric_mean(rows),
         "rows": {
-            row.name: {"ours": row.ours, "torch": row.theirs, "ratio": row.ratio, "note": row.note} for row in rows
+            row.name: {"ours": row.ours, "torch": row.theirs, "ratio": row.ratio, "bound": row.bound, "note": row.note}
+            for row in rows
         },
     }
     RESULTS.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
