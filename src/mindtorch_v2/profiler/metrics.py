@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,31 @@ Ints = NDArray[np.int64]
 EMPTY_INPUTS = _tap.InputRecord([], [], [], [])
 
 
-class Metrics:
-    """Analysis of one capture. Rows are events as shown: `[memory]` marks included, lone echoes merged away."""
+class _Shown(NamedTuple):
+    """What is shown, in display order."""
 
-    def __init__(self, capture: Capture) -> None:
+    columns: EventColumns
+    parent: Ints
+    # Shares of the parents' time; None where they are the lengths.
+    share: Ints | None
+    # Numbers from 1: of Python functions among themselves, of all other events, marks last.
+    number: Ints
+    # Bytes of marks; empty where there are no marks.
+    nbytes: Ints
+    # Whether every two events of a thread are disjoint or one inside the other, and how many echoes are left out.
+    nests: bool
+    merged: int
+
+
+class Metrics:
+    """Analysis of one capture. Rows are events as shown: `[memory]` marks included, lone echoes merged away.
+
+    With `echoes` those stay, as traces have it.
+    """
+
+    def __init__(self, capture: Capture, echoes: bool = False) -> None:
         self.capture = capture
+        self._echoes = echoes
         self._inputs: dict[tuple[int, int], _tap.InputRecord] = {}
 
     def kind_of(self, number: int) -> Kind:
@@ -41,19 +61,30 @@ class Metrics:
         return memory_of(self.capture)
 
     @cached_property
-    def _shown(self) -> tuple[EventColumns, Ints, Ints | None, Ints]:
-        """What is shown, in display order: columns, parents, shares (None: lengths), and the bytes of marks."""
+    def _shown(self) -> _Shown:
         regions = columns_of(self.capture)
         bounds = [0, *itertools.accumulate(len(track) for track in self.capture.tracks)]
         start, end = regions.start_ns, regions.end_ns
         parts = [tree.nest(start[low:high], end[low:high]) for low, high in itertools.pairwise(bounds)]
+        nests = all(part.share is None for part in parts)
         order, parent, share = tree.merge_threads(parts, bounds, start, end)
         columns = regions.take(order)
+        number = self._numbers(columns.kind)
         kept = ~tree.lone_echoes(parent, self._names(columns.kind)[columns.kind])
-        if not kept.all():
+        merged = 0 if self._echoes else int((~kept).sum())
+        if merged:
             parent = tree.compact(tree.splice(parent, ~kept), kept)
-            columns, share = columns.take(kept), None if share is None else share[kept]
-        return self._with_marks(columns, parent, share)
+            columns, share, number = columns.take(kept), None if share is None else share[kept], number[kept]
+        return self._with_marks(_Shown(columns, parent, share, number, np.zeros(0, np.int64), nests, merged))
+
+    def _numbers(self, kinds: NDArray[np.int32]) -> Ints:
+        python = self._kind_table(kinds, lambda kind: kind.category == PYTHON_FUNCTION)[kinds]
+        functions = np.cumsum(python)
+        return np.where(python, functions, np.arange(1, len(kinds) + 1) - functions)
+
+    def whole(self) -> Metrics:
+        """The same with lone echoes in it, as traces have it."""
+        return Metrics(self.capture, echoes=True) if self._shown.merged else self
 
     def _names(self, kinds: NDArray[np.int32]) -> Ints:
         """A number per name for each event kind number; kinds of the same label share it."""
@@ -64,25 +95,30 @@ class Metrics:
             table[number] = numbers.setdefault(self.kind_of(number).label, len(numbers))
         return table
 
-    def _with_marks(
-        self, columns: EventColumns, parent: Ints, share: Ints | None
-    ) -> tuple[EventColumns, Ints, Ints | None, Ints]:
+    def _with_marks(self, shown: _Shown) -> _Shown:
         """Add what happened to memory outside of every region, as events without length."""
+        columns, share = shown.columns, shown.share
         marks = self._marks(columns)
         count = len(marks)
         if not count:
-            return columns, parent, share, np.zeros(0, np.int64)
+            return shown
         memory = self.memory_events
         time, nothing = memory.time_ns[marks], np.zeros(count, np.int32)
         kinds = np.full(count, self.capture.memory_kind, np.int32)
         rows = EventColumns(time, time, kinds, np.full(count, -1), nothing, nothing, memory.track[marks])
         everything = columns.joined(rows)
         order = np.argsort(everything.start_ns, kind="stable")
-        parent = tree.renumbered(np.concatenate([parent, np.full(count, -1)]), order)
+        parent = tree.renumbered(np.concatenate([shown.parent, np.full(count, -1)]), order)
         if share is not None:
             share = np.concatenate([share, np.zeros(count, np.int64)])[order]
+        number = np.concatenate([shown.number, self._last_number(shown) + np.arange(1, count + 1)])[order]
         nbytes = np.concatenate([np.zeros(len(columns), np.int64), memory.nbytes[marks]])[order]
-        return everything.take(order), parent, share, nbytes
+        return shown._replace(columns=everything.take(order), parent=parent, share=share, number=number, nbytes=nbytes)
+
+    def _last_number(self, shown: _Shown) -> int:
+        """How many events there are that are no Python functions, echoes included."""
+        kinds = columns_of(self.capture).kind
+        return len(kinds) - int(self._kind_table(kinds, lambda kind: kind.category == PYTHON_FUNCTION)[kinds].sum())
 
     def _marks(self, columns: EventColumns) -> Ints:
         """Places in the memory columns of what happened outside of every region of its thread."""
@@ -98,15 +134,15 @@ class Metrics:
 
     @property
     def columns(self) -> EventColumns:
-        return self._shown[0]
+        return self._shown.columns
 
     @property
     def parent(self) -> Ints:
-        return self._shown[1]
+        return self._shown.parent
 
     @property
     def share(self) -> Ints:
-        share = self._shown[2]
+        share = self._shown.share
         return self.total_ns if share is None else share
 
     @cached_property
@@ -154,10 +190,7 @@ class Metrics:
     @cached_property
     def ids(self) -> Ints:
         """Ids in display order; Python functions have 0, `[memory]` events those after all others."""
-        plain = ~self.is_python & ~self.is_mark
-        first = self.capture.first_id
-        marks = first + int(plain.sum()) - 1 + np.cumsum(self.is_mark)
-        return np.where(plain, first - 1 + np.cumsum(plain), np.where(self.is_mark, marks, 0))
+        return np.where(self.is_python, 0, self.capture.first_id - 1 + self._shown.number)
 
     @cached_property
     def is_python(self) -> NDArray[np.bool_]:
@@ -170,12 +203,20 @@ class Metrics:
 
     def of_kinds(self, test: Any) -> NDArray[np.bool_]:
         """For each event whether its kind passes a test."""
-        if not len(self):
-            return np.zeros(0, bool)
-        table = np.zeros(int(self.kind.max()) + 1, bool)
-        for number in np.flatnonzero(np.bincount(self.kind)).tolist():
+        return self._kind_table(self.kind, test)[self.kind]
+
+    def _kind_table(self, kinds: NDArray[np.int32], test: Any) -> NDArray[np.bool_]:
+        """By number of a kind, whether it passes a test; good for the kinds that are given."""
+        present = np.flatnonzero(np.bincount(kinds))
+        table = np.zeros(int(present[-1]) + 1 if len(present) else 0, bool)
+        for number in present.tolist():
             table[number] = test(self.kind_of(number))
-        return table[self.kind]
+        return table
+
+    @property
+    def nests(self) -> bool:
+        """Whether every two events of a thread are disjoint or one inside the other."""
+        return self._shown.nests
 
     # Self values
 
@@ -203,7 +244,7 @@ class Metrics:
             before = np.searchsorted(times, self.start_ns[events], side="left")
             after = np.searchsorted(times, self.end_ns[events], side="right")
             usage[events] = sums[after] - sums[before]
-        nbytes = self._shown[3]
+        nbytes = self._shown.nbytes
         return np.where(self.is_mark, nbytes, usage) if len(nbytes) else usage
 
     @cached_property
@@ -343,7 +384,7 @@ class Metrics:
     @cached_property
     def python_ids(self) -> Ints:
         """Numbers of the Python functions from 1, in display order; -1 for other events."""
-        return np.where(self.is_python, np.cumsum(self.is_python), -1)
+        return np.where(self.is_python, self._shown.number, -1)
 
     @cached_property
     def python_parents(self) -> Ints:

@@ -1,28 +1,41 @@
 """The Chrome trace in Kineto's dialect: JSON that is valid whatever the names and metadata hold.
 
+Texts that many events share are encoded once, numbers are written by the thousand; a trace goes to its file in pieces.
 It reads metrics; it does not know profilers or event objects.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import tree
-from ..capture import CPU_OP, PYTHON_FUNCTION, USER_ANNOTATION
+from ..capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Track
 from ..metrics import Metrics
+from .digits import Lines
+from .files import open_binary
 
 # Times are written from the start of a stretch of about three months, so that microseconds keep three decimals.
-_BASE_STRETCH_S = 7_889_238
+_BASE_STRETCH_NS = 7_889_238 * 10**9
 _CHUNK = 8192
 _SPAN = "PyTorch Profiler"
+# What the arguments of an event hold anyway; loaded events may bring these along among their own.
+_WRITTEN = frozenset({"External id", "Sequence number", "Fwd thread id", "Record function id", "Ev Idx"})
+# Fields of a trace that are not anybody's metadata.
+_OWN_FIELDS = ("displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName")
+
+CATEGORIES = {
+    "CPU_OP": CPU_OP,
+    "USER_ANNOTATION": USER_ANNOTATION,
+    "PYTHON_FUNCTION": PYTHON_FUNCTION,
+    "CPU_INSTANT_EVENT": MEMORY_MARK,
+}
 
 
 def write_trace(
@@ -34,40 +47,35 @@ def write_trace(
 ) -> None:
     """Write the trace of a capture; `metadata` holds JSON texts. A path that ends in `.gz` is compressed."""
     name = os.fspath(path)
-    trace = _Trace(metrics, categories)
-    with open_text(name) as file:
-        file.write(_head(metrics, trace, trace_id, metadata or {}))
-        separator = "\n"
-        for chunk in trace.chunks():
-            file.write(separator + ",\n".join(chunk))
-            separator = ",\n"
-        file.write(f'\n  ],\n  "traceName": {json.dumps(name)}\n}}\n')
-
-
-def open_text(path: str) -> IO[str]:
-    """A file for writing text, compressed if its name ends in `.gz`."""
-    if path.endswith(".gz"):
-        return gzip.open(path, "wt", compresslevel=1, encoding="utf-8")
-    return open(path, "w", encoding="utf-8")
+    trace = _Trace(metrics.whole(), categories)
+    with open_binary(name) as file:
+        file.write(_head(trace, trace_id, metadata or {}).encode())
+        for data in trace.chunks():
+            file.write(data)
+        file.write(f'\n  ],\n  "traceName": {json.dumps(name)}\n}}\n'.encode())
 
 
 def valid_json(text: str) -> str:
-    """The text itself if it is JSON, else the text as a JSON string."""
+    """The text itself, spaced as `json` does it, if it is JSON; else the text as a JSON string."""
     try:
-        json.loads(text)
-    except (TypeError, ValueError):
+        value = json.loads(text, parse_constant=_refuse)
+    except (TypeError, ValueError, RecursionError):
         return json.dumps(str(text))
-    return text
+    return json.dumps(value)
 
 
-def _head(metrics: Metrics, trace: _Trace, trace_id: str, metadata: Mapping[str, str]) -> str:
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _head(trace: _Trace, trace_id: str, metadata: Mapping[str, str]) -> str:
     fields = {"schemaVersion": "1", "deviceProperties": "[]", "trace_id": json.dumps(trace_id)}
-    fields.update((key, valid_json(value)) for key, value in metadata.items())
-    fields["host_name"] = json.dumps(socket.gethostname())
+    fields.update((key, valid_json(value)) for key, value in metadata.items() if key not in _OWN_FIELDS)
+    fields.setdefault("host_name", json.dumps(socket.gethostname()))
     fields["displayTimeUnit"] = '"ms"'
     fields["baseTimeNanoseconds"] = str(trace.base_ns)
     lines = [f"  {json.dumps(key)}: {value},\n" for key, value in fields.items()]
-    return "{\n" + "".join(lines) + '  "traceEvents": ['
+    return "{\n" + "".join(lines) + '  "traceEvents": [\n'
 
 
 def _stamp(ns: int) -> str:
@@ -75,62 +83,85 @@ def _stamp(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+class _Texts(dict[int, bytes]):
+    """Encoded texts by number, made when first asked for."""
+
+    def __init__(self, make: Callable[[int], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, number: int) -> bytes:
+        found = self[number] = self._make(number).encode()
+        return found
+
+
 class _Trace:
-    """The lines of one trace."""
+    """The events of one trace, as bytes."""
 
     def __init__(self, metrics: Metrics, categories: Iterable[str] | None) -> None:
         capture = metrics.capture
         self.metrics = metrics
-        self.base_ns = capture.epoch_ns // (_BASE_STRETCH_S * 10**9) * (_BASE_STRETCH_S * 10**9)
-        self.origin_ns = capture.epoch_ns - self.base_ns
+        self.base_ns = capture.epoch_ns // _BASE_STRETCH_NS * _BASE_STRETCH_NS
+        self._origin_ns = capture.epoch_ns - self.base_ns
         self._wanted = None if categories is None else frozenset(categories)
-        self._heads: dict[int, str] = {}
-        self._arguments: dict[tuple[int, int], str] = {}
-        self._tids = [track.native_id for track in capture.tracks]
-        self._flows: dict[int, tuple[int, str]] = {}
+        self._heads = _Texts(self._head)
+        self._op_ends = _Texts(self._op_end)
+        self._python_ends = _Texts(self._python_end)
+        self._flows: dict[int, list[tuple[int, str]]] = {}
         for number, (first, second) in enumerate(zip(*(places.tolist() for places in metrics.flows)), 1):
-            self._flows[first] = (number, "s")
-            self._flows[second] = (number, "f")
+            self._flows.setdefault(first, []).append((number, "s"))
+            self._flows.setdefault(second, []).append((number, "f"))
 
-    def chunks(self) -> Iterator[list[str]]:
-        """All lines of the trace, some thousand at a time."""
+    def chunks(self) -> Iterator[bytes]:
+        """All events, some thousand at a time, with a comma between each two."""
         metrics = self.metrics
-        yield list(self._openings())
+        yield ",\n".join(self._openings()).encode()
         python = metrics.is_python
+        regions = ~python & ~metrics.is_mark
         crossing = self._crossings()
-        yield from self._regions(np.flatnonzero(~python & ~metrics.is_mark), 0, crossing, self._op_arguments)
-        regions = int((~python & ~metrics.is_mark).sum())
-        yield from self._memory(regions)
-        first = regions + len(metrics.memory_events)
-        yield from self._regions(np.flatnonzero(python), first, crossing, self._python_arguments)
-        yield list(self._endings())
+        yield from self._regions(np.flatnonzero(regions), 0, crossing, self._op_arguments)
+        count = int(regions.sum())
+        yield from self._memory(count)
+        count += len(metrics.memory_events)
+        yield from self._regions(np.flatnonzero(python), count, crossing, self._python_arguments)
+        yield "".join(f",\n{line}" for line in self._endings()).encode()
 
     def _is_wanted(self, category: str) -> bool:
         return self._wanted is None or category in self._wanted
 
+    def _pid(self, track: Track) -> int:
+        """Devices are processes of their own, with their place among the devices as number."""
+        return track.pid or (track.device_index if track.device_type else self.metrics.capture.pid)
+
     def _openings(self) -> Iterator[str]:
+        """The names of processes and threads."""
         capture = self.metrics.capture
-        ts = _stamp(self.origin_ns)
-        pid = capture.pid
-        process = [
-            ("process_name", {"name": capture.process_name}),
-            ("process_labels", {"labels": "CPU"}),
-            ("process_sort_index", {"sort_index": pid}),
-        ]
-        for name, args in process:
-            yield f'  {{"ph": "M", "name": "{name}", "ts": {ts}, "pid": {pid}, "tid": 0, "args": {json.dumps(args)}}}'
+        ts = _stamp(self._origin_ns)
+        processes = {capture.pid: (capture.process_name, "CPU")}
+        for track in capture.tracks:
+            label = f"GPU {track.device_index}" if track.device_type else "CPU"
+            processes.setdefault(self._pid(track), (track.process_name or capture.process_name, label))
+        for pid, (name, label) in processes.items():
+            head = f'"ts":{ts},"pid":{pid},"tid":0,"args":'
+            yield f'{{"ph":"M","name":"process_name",{head}{_json({"name": name})}}}'
+            yield f'{{"ph":"M","name":"process_labels",{head}{_json({"labels": label})}}}'
+            yield f'{{"ph":"M","name":"process_sort_index",{head}{{"sort_index":{pid}}}}}'
         for track in capture.tracks:
             tid = track.native_id
-            title = {"name": f"thread {tid} ({capture.process_name if tid == capture.main_thread else track.name})"}
-            head = f'"ts": {ts}, "pid": {pid}, "tid": {tid}, "args":'
-            yield f'  {{"ph": "M", "name": "thread_name", {head} {json.dumps(title)}}}'
-            yield f'  {{"ph": "M", "name": "thread_sort_index", {head} {{"sort_index": {tid}}}}}'
+            name = capture.process_name if tid == capture.main_thread else track.name
+            head = f'"ts":{ts},"pid":{self._pid(track)},"tid":{tid},"args":'
+            yield f'{{"ph":"M","name":"thread_name",{head}{_json({"name": f"thread {tid} ({name})"})}}}'
+            yield f'{{"ph":"M","name":"thread_sort_index",{head}{{"sort_index":{tid}}}}}'
 
     def _crossings(self) -> NDArray[np.bool_]:
         """Events that cross another one of their thread; viewers lose slices that do not nest."""
         metrics = self.metrics
         crossing = np.zeros(len(metrics), bool)
-        for number in range(len(metrics.capture.tracks)):
+        for number in range(0 if metrics.nests else len(metrics.capture.tracks)):
             mine = np.flatnonzero((metrics.track == number) & ~metrics.is_mark)
             crossing[mine] = tree.crossings(metrics.start_ns[mine], metrics.end_ns[mine])
         return crossing
@@ -140,143 +171,188 @@ class _Trace:
         places: NDArray[np.int64],
         first: int,
         crossing: NDArray[np.bool_],
-        arguments: Callable[[NDArray[np.int64]], Iterator[str]],
-    ) -> Iterator[list[str]]:
-        """Lines of events, each followed by its arrow; `Ev Idx` counts from `first`."""
-        metrics, flows, tids = self.metrics, self._flows, self._tids
+        arguments: Callable[[NDArray[np.int64], Lines], list[bytes]],
+    ) -> Iterator[bytes]:
+        """Slices, each followed by its arrows; `Ev Idx` counts from `first`.
+
+        A slice is a text that its kind and thread share, a line of numbers, and a text that `arguments` gives.
+        """
+        metrics = self.metrics
+        if self._wanted is not None:
+            shown = metrics.of_kinds(lambda kind: self._is_wanted(kind.category))
         for low in range(0, len(places), _CHUNK):
             part = places[low : low + _CHUNK]
-            starts = metrics.start_ns[part] + self.origin_ns
-            columns = (part, starts, metrics.total_ns[part], metrics.kind[part], metrics.track[part], crossing[part])
-            rows = zip(*(column.tolist() for column in columns), arguments(part))
-            lines: list[str] = []
-            for index, (place, start, length, kind, track, crosses, args) in enumerate(rows, first + low):
-                head = self._heads.get(kind)
-                if head is None:
-                    head = self._head(kind)
-                if not head:
-                    continue
-                ts = f"{start // 1000}.{start % 1000:03d}"
-                if crosses:
-                    lines += self._crossing_lines(head, tids[track], start, length, f'{args}, "Ev Idx": {index}')
-                else:
-                    lines.append(
-                        f'  {{"ph": "X", {head}, "tid": {tids[track]}, "ts": {ts}, '
-                        f'"dur": {length // 1000}.{length % 1000:03d}, "args": {{{args}, "Ev Idx": {index}}}}}'
-                    )
-                if place in flows:
-                    lines.append(self._flow_line(place, tids[track], start))
-            if lines:
-                yield lines
+            index = np.arange(first + low, first + low + len(part))
+            if self._wanted is not None:
+                part, index = part[shown[part]], index[shown[part]]
+            if len(part):
+                yield self._slices(part, index, crossing[part], arguments)
 
-    def _head(self, kind: int) -> str:
-        """What the lines of a kind begin with; empty for kinds that are filtered out."""
-        found = self._heads.get(kind)
-        if found is None:
-            row = self.metrics.kind_of(kind)
-            overloaded = row.overload and self.metrics.capture.options.overload_names
-            name = f"{row.name}.{row.overload}" if overloaded else row.name
-            pid = self.metrics.capture.pid
-            found = f'"cat": "{row.category}", "name": {json.dumps(name)}, "pid": {pid}'
-            found = self._heads[kind] = found if self._is_wanted(row.category) else ""
-        return found
+    def _slices(
+        self,
+        part: NDArray[np.int64],
+        index: NDArray[np.int64],
+        crossing: NDArray[np.bool_],
+        arguments: Callable[[NDArray[np.int64], Lines], list[bytes]],
+    ) -> bytes:
+        metrics, heads, count = self.metrics, self._heads, len(part)
+        lines = Lines(count).micros(metrics.start_ns[part] + self._origin_ns).text(',"dur":')
+        ends = arguments(part, lines.micros(metrics.total_ns[part]).text(',"args":{'))
+        lines.text(',"Ev Idx":').number(index)
+        pieces = [b""] * (3 * count)
+        codes = metrics.kind[part].astype(np.int64) * len(metrics.capture.tracks) + metrics.track[part]
+        pieces[0::3] = [heads[code] for code in codes.tolist()]
+        pieces[1::3] = lines.split()
+        pieces[2::3] = ends
+        for row in np.flatnonzero(crossing).tolist():
+            pieces[3 * row : 3 * row + 3] = self._crossing_pieces(int(part[row]), pieces[3 * row : 3 * row + 3])
+        flows = self._flows
+        for row, place in enumerate(part.tolist() if flows else ()):
+            if place in flows:
+                pieces[3 * row + 2] += self._arrows(place)
+        return b"".join(pieces)
 
-    def _crossing_lines(self, head: str, tid: int, start: int, length: int, args: str) -> list[str]:
-        number = f'"id": "{tid}.{start}"'
-        return [
-            f'  {{"ph": "b", {head}, "tid": {tid}, "ts": {_stamp(start)}, {number}, "args": {{{args}}}}}',
-            f'  {{"ph": "e", {head}, "tid": {tid}, "ts": {_stamp(start + length)}, {number}}}',
-        ]
-
-    def _flow_line(self, place: int, tid: int, start: int) -> str:
-        number, phase = self._flows[place]
-        pid = self.metrics.capture.pid
-        ending = ', "bp": "e"' if phase == "f" else ""
+    def _head(self, code: int) -> str:
+        """What the slices of one kind on one thread begin with."""
+        kind, number = divmod(code, len(self.metrics.capture.tracks))
+        row, track = self.metrics.kind_of(kind), self.metrics.capture.tracks[number]
+        overloaded = row.overload and self.metrics.capture.options.overload_names
+        name = f"{row.name}.{row.overload}" if overloaded else row.name
         return (
-            f'  {{"ph": "{phase}", "id": {number}, "pid": {pid}, "tid": {tid}, "ts": {_stamp(start)}, '
-            f'"cat": "fwdbwd", "name": "fwdbwd"{ending}}}'
+            f',\n{{"ph":"X","cat":{_json(row.category)},"name":{_json(name)},'
+            f'"pid":{self._pid(track)},"tid":{track.native_id},"ts":'
         )
 
-    def _op_arguments(self, part: NDArray[np.int64]) -> Iterator[str]:
-        metrics, known = self.metrics, self._arguments
-        columns = (metrics.ids, metrics.seq, metrics.forward_thread, metrics.kind, metrics.inputs)
-        rows = zip(part.tolist(), *(column[part].tolist() for column in columns))
-        with_stacks = metrics.capture.options.call_stacks
-        for place, number, sequence, thread, kind, inputs in rows:
-            args = f'"External id": {number}, "Record function id": 0'
-            if sequence >= 0:
-                args += f', "Sequence number": {sequence}, "Fwd thread id": {thread}'
-            if inputs:
-                args += known.get((kind, inputs)) or self._input_arguments(kind, inputs)
-            yield args + self._call_stack(place) if with_stacks else args
-
-    def _python_arguments(self, part: NDArray[np.int64]) -> Iterator[str]:
+    def _crossing_pieces(self, place: int, pieces: list[bytes]) -> list[bytes]:
+        """An event that nests in nothing: a begin and an end, joined by their id, on a line of their own in viewers."""
         metrics = self.metrics
-        columns = (metrics.python_parents, metrics.python_ids, metrics.kind, metrics.track)
-        with_stacks = metrics.capture.options.call_stacks
-        for place, outer, number, kind, track in zip(part.tolist(), *(column[part].tolist() for column in columns)):
-            args = f'"Python parent id": {outer if outer >= 0 else "null"}, "Python id": {number}'
-            row = metrics.kind_of(kind)
-            if row.module_id >= 0:
-                args += f', "Python module id": {row.module_id}, "Module path": {json.dumps(row.path)}'
-            if with_stacks:
-                args += f', "Python thread": {track}' + self._call_stack(place)
-            yield args
+        tid = metrics.capture.tracks[int(metrics.track[place])].native_id
+        start, end = (int(times[place]) + self._origin_ns for times in (metrics.start_ns, metrics.end_ns))
+        number = f'"id":"{tid}.{start}.{place}",'.encode()
+        head, numbers, ending = pieces
+        cut = head.index(b'"cat"')
+        begin = head[:cut].replace(b"X", b"b") + number + head[cut:]
+        finish = head[:cut].replace(b"X", b"e") + number + head[cut:]
+        args = numbers[numbers.index(b',"args"') :]
+        return [begin + _stamp(start).encode(), args + ending, finish + _stamp(end).encode() + b"}"]
 
-    def _call_stack(self, place: int) -> str:
-        stack = self.metrics.stack_of(place)
-        return f', "Call stack": {json.dumps(";".join(stack) + ";")}' if stack else ""
+    def _arrows(self, place: int) -> bytes:
+        """Where arrows begin or end at an event."""
+        metrics = self.metrics
+        track = metrics.capture.tracks[int(metrics.track[place])]
+        ts = _stamp(int(metrics.start_ns[place]) + self._origin_ns)
+        return "".join(
+            f',\n{{"ph":"{phase}","id":{number},"pid":{self._pid(track)},"tid":{track.native_id},"ts":{ts},'
+            f'"cat":"fwdbwd","name":"fwdbwd"{_BINDING[phase]}}}'
+            for number, phase in self._flows[place]
+        ).encode()
 
-    def _input_arguments(self, kind: int, inputs: int) -> str:
-        found = self._arguments.get((kind, inputs))
-        if found is None:
-            record = self.metrics.input_record(kind, inputs)
-            fields = dict(getattr(record, "keywords", ()))
-            if record.shapes:
-                fields["Concrete Inputs"] = [concrete_text(value) for value in record.concrete]
-                fields["Input type"] = list(record.dtypes)
-                fields["Input Strides"] = record.strides
-                fields["Input Dims"] = record.shapes
-            found = "".join(f", {json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items())
-            self._arguments[kind, inputs] = found
+    # Arguments
+
+    def _op_arguments(self, part: NDArray[np.int64], lines: Lines) -> list[bytes]:
+        metrics, ends = self.metrics, self._op_ends
+        lines.text('"External id":').number(metrics.ids[part])
+        sequence = metrics.seq[part]
+        numbered = sequence >= 0
+        if numbered.any():
+            since = lines.width
+            lines.text(',"Sequence number":').number(np.maximum(sequence, 0))
+            lines.text(',"Fwd thread id":').number(metrics.forward_thread[part]).only(numbered, since)
+        codes = (metrics.kind[part].astype(np.int64) << 32) + metrics.inputs[part]
+        found = [ends[code] for code in codes.tolist()]
+        if metrics.capture.options.call_stacks:
+            found = [self._call_stack(place) + end for place, end in zip(part.tolist(), found)]
         return found
 
-    def _memory(self, first: int) -> Iterator[list[str]]:
+    def _op_end(self, code: int) -> str:
+        kind, inputs = code >> 32, code & 0xFFFFFFFF
+        return f',"Record function id":0{self._input_arguments(kind, inputs) if inputs else ""}}}}}'
+
+    def _input_arguments(self, kind: int, inputs: int) -> str:
+        record = self.metrics.input_record(kind, inputs)
+        fields = {key: value for key, value in getattr(record, "keywords", ()) if key not in _WRITTEN}
+        if record.shapes:
+            fields["Concrete Inputs"] = [concrete_text(value) for value in record.concrete]
+            fields["Input type"] = list(record.dtypes)
+            fields["Input Strides"] = record.strides
+            fields["Input Dims"] = record.shapes
+        return "".join(f",{_json(key)}:{_json(_finite(value))}" for key, value in fields.items())
+
+    def _python_arguments(self, part: NDArray[np.int64], lines: Lines) -> list[bytes]:
+        metrics, ends = self.metrics, self._python_ends
+        outer = metrics.python_parents[part]
+        inside = outer >= 0
+        lines.text('"Python parent id":').texts(["null", ""], inside.view(np.uint8))
+        since = lines.width
+        lines.number(np.maximum(outer, 0)).only(inside, since)
+        lines.text(',"Python id":').number(metrics.python_ids[part])
+        found = [ends[kind] for kind in metrics.kind[part].tolist()]
+        if metrics.capture.options.call_stacks:
+            rows = zip(part.tolist(), metrics.track[part].tolist(), found)
+            found = [
+                f',"Python thread":{track}'.encode() + self._call_stack(place) + end for place, track, end in rows
+            ]
+        return found
+
+    def _python_end(self, kind: int) -> str:
+        row = self.metrics.kind_of(kind)
+        if row.module_id < 0:
+            return "}}"
+        return f',"Python module id":{row.module_id},"Module path":{_json(row.path)}}}}}'
+
+    def _call_stack(self, place: int) -> bytes:
+        stack = self.metrics.stack_of(place)
+        return f',"Call stack":{_json(";".join(stack) + ";")}'.encode() if stack else b""
+
+    # What is no slice of a thread
+
+    def _memory(self, first: int) -> Iterator[bytes]:
         """All allocations and frees as instants, in order of time."""
         memory = self.metrics.memory_events
-        if not self._is_wanted("cpu_instant_event"):
+        if not self._is_wanted(MEMORY_MARK):
             return
+        heads = [
+            f',\n{{"ph":"i","cat":"{MEMORY_MARK}","s":"t","name":"{MEMORY_EVENT_NAME}",'
+            f'"pid":{self._pid(track)},"tid":{track.native_id},"ts":'
+            for track in self.metrics.capture.tracks
+        ]
         order = np.argsort(memory.time_ns, kind="stable")
-        pid = self.metrics.capture.pid
         for low in range(0, len(order), _CHUNK):
             part = order[low : low + _CHUNK]
-            columns = (memory.time_ns + self.origin_ns, memory.nbytes, memory.address, memory.total, memory.track)
-            rows = zip(*(column[part].tolist() for column in columns))
-            yield [
-                f'  {{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": {pid}, '
-                f'"tid": {self._tids[track]}, "ts": {_stamp(time)}, "args": {{"Total Reserved": 0, '
-                f'"Total Allocated": {total}, "Bytes": {nbytes}, "Device Id": -1, "Device Type": 0, '
-                f'"Addr": {address}, "Ev Idx": {first + low + index}}}}}'
-                for index, (time, nbytes, address, total, track) in enumerate(rows)
-            ]
+            lines = Lines(len(part)).texts(heads, memory.track[part]).micros(memory.time_ns[part] + self._origin_ns)
+            lines.text(',"args":{"Total Reserved":0,"Total Allocated":').signed(memory.total[part])
+            lines.text(',"Bytes":').signed(memory.nbytes[part])
+            lines.text(',"Device Id":-1,"Device Type":0,"Addr":').signed(memory.address[part])
+            lines.text(',"finished":false,"Ev Idx":').number(np.arange(first + low, first + low + len(part)))
+            yield lines.text("}}").data()
 
     def _endings(self) -> Iterator[str]:
         capture = self.metrics.capture
-        ts, dur = _stamp(self.origin_ns), _stamp(capture.stop_ns - capture.start_ns)
-        end = _stamp(self.origin_ns + capture.stop_ns - capture.start_ns)
+        ts, dur = _stamp(self._origin_ns), _stamp(capture.stop_ns - capture.start_ns)
+        end = _stamp(self._origin_ns + capture.stop_ns - capture.start_ns)
         yield (
-            f'  {{"ph": "X", "cat": "Trace", "name": "{_SPAN} (0)", "pid": "Spans", "tid": "{_SPAN}", '
-            f'"ts": {ts}, "dur": {dur}, "args": {{"Op count": 0}}}}'
+            f'{{"ph":"X","cat":"Trace","name":"{_SPAN} (0)","pid":"Spans","tid":"{_SPAN}",'
+            f'"ts":{ts},"dur":{dur},"args":{{"Op count":0}}}}'
         )
         yield (
-            f'  {{"ph": "M", "name": "process_sort_index", "ts": {ts}, "pid": "Spans", "tid": 0, '
-            '"args": {"sort_index": 536870912}}'
+            f'{{"ph":"M","name":"process_sort_index","ts":{ts},"pid":"Spans","tid":0,"args":{{"sort_index":536870912}}}}'
         )
         yield (
-            f'  {{"ph": "i", "s": "g", "name": "Iteration Start: {_SPAN}", "pid": "Traces", '
-            f'"tid": "Trace {_SPAN}", "ts": {ts}}}'
+            f'{{"ph":"i","s":"g","name":"Iteration Start: {_SPAN}","pid":"Traces","tid":"Trace {_SPAN}","ts":{ts}}}'
         )
-        yield f'  {{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": {end}}}'
+        yield f'{{"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":{end}}}'
+
+
+_BINDING = {"s": "", "f": ',"bp":"e"'}
+
+
+def _finite(value: Any) -> Any:
+    """The value with numbers that JSON has no word for (nan, inf) as texts."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
 
 
 def concrete_text(value: Any) -> str:
@@ -299,11 +375,3 @@ def _float_text(value: float) -> str:
     """17 significant digits; whole numbers end in a point."""
     text = f"{value:.17g}"
     return text + "." if text.lstrip("-").isdigit() else text
-
-
-CATEGORIES = {
-    "CPU_OP": CPU_OP,
-    "USER_ANNOTATION": USER_ANNOTATION,
-    "PYTHON_FUNCTION": PYTHON_FUNCTION,
-    "CPU_INSTANT_EVENT": "cpu_instant_event",
-}
