@@ -28,8 +28,8 @@ LAYERS = {
     "L5": """nn.* optim.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*
         jit hub cuda.* cpu.* mps xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
     "P": "profiler.*",
-    "F": """. __main__ _launcher cli _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
-        profiler profiler.itt""",
+    "F": """. __main__ _launcher cli.* _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
+        profiler profiler.__main__ profiler.itt""",
 }
 ORDER = ["L0", "L1", "L2", "L3", "L4", "L5"]  # a layer imports itself and the ones before it
 MAY_IMPORT = {layer: {*ORDER[: i + 1]} for i, layer in enumerate(ORDER)}
@@ -40,21 +40,28 @@ MAY_IMPORT["F"] = {*LAYERS}
 PROFILER = [
     "config",
     "units",
+    "chunks ticker",
     "recorder",
     "frames",
     "capture",
+    "tracks",
+    "window",
     "columns",
     "tree",
     "metrics",
     "events",
     "averages",
+    "modules statistics",
+    "samples",
+    "diff merge",
     "table memory export report",
     "lists",
     "annotate steps overhead emit",
     "run",
     "legacy",
     "profiler",
-    "cli",
+    "program",
+    "control",
 ]
 STAGES = {name: i for i, line in enumerate(PROFILER) for name in line.split()}
 

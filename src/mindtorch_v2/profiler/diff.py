@@ -1,0 +1,319 @@
+"""Compares runs: which ops, modules or stacks got slower, faster, appeared or went away, beyond noise.
+
+A sample is what a group took in one step, as a logarithm. From every step goes what all groups share (the pace of the
+machine); a change is what is left between the sides. It counts if it is larger than the smallest effect that counts by
+more than chance explains: a rank test against that effect, with Holm's correction over all groups. It does not print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import statistics
+from .capture import Capture
+from .samples import CALL, CAPTURE, GROUPINGS, STEP, Names, Usage, usage_of
+from .statistics import Floats, Ints, Location
+
+SAME, SLOWER, FASTER, APPEARED, DISAPPEARED, UNCLEAR = "same", "slower", "faster", "appeared", "disappeared", "unclear"
+VERDICTS = (SLOWER, APPEARED, FASTER, DISAPPEARED, UNCLEAR, SAME)
+
+# Steps (or captures) a side from which on they are the samples; with fewer, single calls are.
+_ENOUGH = 3
+# Samples a side from which on ranks decide; with fewer no order is improbable enough, and means decide.
+_ENOUGH_FOR_RANKS = 8
+# Groups from which on what they share can be told from what one of them does.
+_ENOUGH_FOR_PACE = 5
+# The least noise assumed of a mean of few samples, the run-to-run drift of a whole program assumed where only one run
+# a side is there, and how far apart most groups may lie to count as moving together (all relative).
+_LEAST_NOISE, _DRIFT, _TOGETHER = 0.03, 0.05, 0.04
+_NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as a change."""
+
+    # Changes up to this factor (2 %) are of no interest; a change must be larger beyond chance.
+    smallest_effect: float = 0.02
+    # Chance of any false alarm in a comparison of equal runs.
+    level: float = 0.01
+    # Groups that take less than this part of the time on both sides are not judged.
+    smallest_share: float = 0.001
+
+
+@dataclass
+class Side:
+    """What groups took on one side, a value a group: medians of the samples, sums where calls are the samples."""
+
+    count: Floats
+    self_ns: Floats
+    total_ns: Floats
+    memory: Floats
+    samples: int
+    runs: int
+
+
+@dataclass
+class Change:
+    """A relative change (0.1: ten percent slower) with the interval it lies in 95 times of 100, and a verdict."""
+
+    change: float
+    low: float
+    high: float
+    p: float
+    verdict: str
+
+
+@dataclass
+class Diff:
+    """A comparison. Arrays have a value a group; `change`, `low`, `high` are relative and without the common pace."""
+
+    by: str
+    per: str
+    rules: Rules
+    names: list[str]
+    before: Side
+    after: Side
+    change: Floats
+    low: Floats
+    high: Floats
+    # Chance of so large a change between equal runs, corrected for the number of groups.
+    p: Floats
+    share: Floats
+    verdict: NDArray[np.str_]
+    # How much slower everything ran together on the second side; taken out of `change`.
+    pace: float
+    overall: Change
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of(self, *verdicts: str) -> list[int]:
+        """Groups with such verdicts, those whose time changed most first."""
+        found = np.flatnonzero(np.isin(self.verdict, verdicts))
+        moved = np.abs(self.after.self_ns - self.before.self_ns)[found]
+        return [int(place) for place in found[np.argsort(-moved, kind="stable")]]
+
+    @property
+    def judged(self) -> int:
+        """How many groups there were enough samples for."""
+        return int(np.isin(self.verdict, (SAME, SLOWER, FASTER)).sum())
+
+    @property
+    def alarms(self) -> int:
+        """How many changes of time were found, the one of the whole program included."""
+        return len(self.of(SLOWER, FASTER)) + (self.overall.verdict in (SLOWER, FASTER))
+
+    def failures(self, limit: float) -> list[str]:
+        """What is slower by `limit` (0.1: ten percent) or more, in words."""
+        found = [
+            f"{self.names[place]} is {self.change[place]:.1%} slower"
+            for place in self.of(SLOWER)
+            if self.change[place] >= limit
+        ]
+        whole = float(self.before.self_ns.sum())
+        found += [
+            f"{self.names[place]} appeared and takes {self.after.self_ns[place] / whole:.1%} of the time before"
+            for place in self.of(APPEARED)
+            if whole and self.after.self_ns[place] >= limit * whole
+        ]
+        if self.overall.verdict == SLOWER and self.overall.change >= limit:
+            found.insert(0, f"the whole is {self.overall.change:.1%} slower")
+        return found
+
+
+def compare(before: Sequence[Capture], after: Sequence[Capture], *, by: str = "op", rules: Rules | None = None) -> Diff:
+    """Compare captures of two sides, one or more each, by op, module or stack."""
+    if by not in GROUPINGS:
+        raise ValueError(f"by should be one of {', '.join(GROUPINGS)}, got {by!r}")
+    if not before or not after:
+        raise ValueError("compare() needs at least one capture a side")
+    names = Names()
+    both = [[usage_of(capture, by, names) for capture in side] for side in (before, after)]
+    sides = [[usage.widened(len(names)) for usage in side] for side in both]
+    return _judge(by, list(names.numbers), _Samples(sides[0], sides[1]), rules or Rules())
+
+
+class _Samples:
+    """The samples of both sides: logarithms of self times, rows are steps, captures or calls."""
+
+    def __init__(self, before: list[Usage], after: list[Usage]) -> None:
+        sides = (before, after)
+        self.per = _sampling(sides)
+        self.figures = [_figures(side, self.per) for side in sides]
+        tables = [_table(side, self.per) for side in sides]
+        self.runs: list[Ints] = [np.repeat(np.arange(len(table)), [len(part) for part in table]) for table in tables]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.logs = [np.log(np.maximum(np.concatenate(table), 1.0)) for table in tables]
+            if self.per == CALL:
+                # Twice as many calls take twice as long, though each takes the same.
+                more = np.log(self.figures[1].count / self.figures[0].count)
+                self.logs[1] += np.where(np.isfinite(more), more, 0)
+            # What a step took as a whole.
+            self.wholes = [np.log(np.concatenate([part.self_ns.sum(axis=1) for part in side])) for side in sides]
+        self.whole_runs = [np.repeat(np.arange(len(side)), [len(part.self_ns) for part in side]) for side in sides]
+
+
+def _sampling(sides: tuple[list[Usage], list[Usage]]) -> str:
+    """What a sample is: a step, if there are enough on both sides; else a whole capture; else a call."""
+    if all(usage.has_steps for side in sides for usage in side):
+        if min(sum(len(usage.self_ns) for usage in side) for side in sides) >= _ENOUGH:
+            return STEP
+    return CAPTURE if min(map(len, sides)) >= _ENOUGH else CALL
+
+
+def _table(side: list[Usage], per: str) -> list[Floats]:
+    """Self times a capture, rows are samples; what did not run is NaN."""
+    if per == CALL:
+        return [usage.calls for usage in side]
+    if per == CAPTURE:
+        pairs = [(usage.self_ns.sum(axis=0)[None], usage.count.sum(axis=0)[None]) for usage in side]
+    else:
+        pairs = [(usage.self_ns, usage.count) for usage in side]
+    return [np.where(count > 0, self_ns, np.nan) for self_ns, count in pairs]
+
+
+def _figures(side: list[Usage], per: str) -> Side:
+    """The plain numbers of a side: a typical step, or a typical capture."""
+
+    def typical(field: str) -> Floats:
+        tables = [getattr(usage, field) for usage in side]
+        if per != STEP:
+            tables = [table.sum(axis=0)[None] for table in tables]
+        joined = np.concatenate(tables)
+        if not len(joined):
+            return np.zeros(joined.shape[1])
+        # What runs in fewer than half of the steps has a median of nothing; its mean says more.
+        middle = np.median(joined, axis=0)
+        return np.where(middle == 0, joined.mean(axis=0), middle)
+
+    rows = sum(len(usage.self_ns) for usage in side) if per == STEP else len(side)
+    return Side(typical("count"), typical("self_ns"), typical("total_ns"), typical("memory"), rows, len(side))
+
+
+def _judge(by: str, names: list[str], samples: _Samples, rules: Rules) -> Diff:
+    before, after = samples.figures
+    logs = [_without_steps_pace(log) if samples.per != CALL else log for log in samples.logs]
+    sides = [statistics.location(log) for log in logs]
+    share = np.maximum(_shares(before.self_ns), _shares(after.self_ns))
+    margin = math.log1p(rules.smallest_effect)
+    pace = _pace(sides, share >= rules.smallest_share)
+    logs[1] = logs[1] - pace
+    sides[1] = sides[1]._replace(mean=sides[1].mean - pace)
+    score, error = _scores(logs, sides, samples.runs, margin)
+    effect = sides[1].mean - sides[0].mean
+    enough = (np.minimum(sides[0].number, sides[1].number) >= 2) & (share >= rules.smallest_share)
+    p = np.ones(len(names))
+    p[enough] = statistics.holm(np.minimum(2 * statistics.tail_of_normal(np.abs(score[enough])), 1.0))
+    reach = error * statistics.student_quantile(_NORMAL_95, statistics.freedom_of(sides[0], sides[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        change, low, high = np.expm1(effect), np.expm1(effect - reach), np.expm1(effect + reach)
+    return Diff(
+        by,
+        samples.per,
+        rules,
+        names,
+        before,
+        after,
+        change,
+        low,
+        high,
+        p,
+        share,
+        _verdicts(before, after, score, p, enough, share, rules),
+        math.expm1(pace),
+        _overall(samples, rules, margin),
+    )
+
+
+def _shares(self_ns: Floats) -> Floats:
+    whole = float(self_ns.sum())
+    return self_ns / whole if whole else np.zeros_like(self_ns)
+
+
+def _without_steps_pace(logs: Floats) -> Floats:
+    """Samples of one side without what all groups of a step share: slow steps are slow for all."""
+    everywhere = ~np.isnan(logs).any(axis=0)
+    if int(everywhere.sum()) < _ENOUGH_FOR_PACE or len(logs) < 2:
+        return logs
+    steady = logs[:, everywhere]
+    rest: Floats = logs - np.median(steady - np.median(steady, axis=0), axis=1)[:, None]
+    return rest
+
+
+def _pace(sides: list[Location], large: NDArray[np.bool_]) -> float:
+    """How much slower the second side is where most groups agree; nothing if they do not."""
+    moved = (sides[1].mean - sides[0].mean)[large]
+    moved = moved[~np.isnan(moved)]
+    if len(moved) < _ENOUGH_FOR_PACE:
+        return 0.0
+    centre, width = statistics.centre_of_most(moved)
+    noise = np.hypot(sides[0].error, sides[1].error)[large]
+    typical = float(np.nanmedian(noise)) if np.isfinite(noise).any() else 0.0
+    return centre if width <= max(_TOGETHER, 3 * typical) else 0.0
+
+
+def _scores(logs: list[Floats], sides: list[Location], runs: list[Ints], margin: float) -> tuple[Floats, Floats]:
+    """A normal score for each group being slower (positive) or faster by more than the margin, and the error of its
+    effect. Groups that vary from run to run more than within runs get smaller scores and larger errors."""
+    effect = sides[1].mean - sides[0].mean
+    slower = np.maximum(statistics.rank_test(logs[0], logs[1] - margin), 0)
+    faster = np.minimum(statistics.rank_test(logs[0], logs[1] + margin), 0)
+    by_rank = np.where(effect > 0, slower, faster)
+    by_mean = statistics.student_test(sides[0], sides[1], margin, _LEAST_NOISE)
+    few = np.minimum(sides[0].number, sides[1].number) < _ENOUGH_FOR_RANKS
+    within = np.hypot(sides[0].error, sides[1].error)
+    extra = np.zeros(len(effect))
+    for log, side, run in zip(logs, sides, runs):
+        variance, count = statistics.between_runs(log, run, side.error)
+        seen = variance[side.number >= 2]
+        # Two or three runs say little about one group; what groups have in common steadies it.
+        usual = float(np.median(seen)) if len(seen) else 0.0
+        extra += np.maximum(variance, usual) / max(count, 1)
+    error = np.sqrt(within**2 + extra)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wider = np.where(within > 0, error / within, 1.0)
+    return np.nan_to_num(np.where(few, by_mean, by_rank) / wider), error
+
+
+def _verdicts(
+    before: Side, after: Side, score: Floats, p: Floats, enough: NDArray[np.bool_], share: Floats, rules: Rules
+) -> NDArray[np.str_]:
+    found = p < rules.level
+    cases = [
+        (before.count == 0) & (after.count > 0),
+        (before.count > 0) & (after.count == 0),
+        found & (score > 0),
+        found & (score < 0),
+        ~enough & (share >= rules.smallest_share),
+    ]
+    return np.select(cases, [APPEARED, DISAPPEARED, SLOWER, FASTER, UNCLEAR], SAME)
+
+
+def _overall(samples: _Samples, rules: Rules, margin: float) -> Change:
+    """The whole step (or capture). The drift from run to run limits what can be told: where there is one run a side
+    it is assumed, else it is measured."""
+    sides = [statistics.location(whole[:, None]) for whole in samples.wholes]
+    effect = float(sides[1].mean[0] - sides[0].mean[0])
+    if not math.isfinite(effect):
+        return Change(math.nan, math.nan, math.nan, 1.0, UNCLEAR)
+    variance, freedom = 0.0, math.inf
+    for whole, run, side in zip(samples.wholes, samples.whole_runs, sides):
+        between, runs = statistics.between_runs(whole[:, None], run, side.error)
+        drift = float(between[0]) if runs > 1 else _DRIFT**2
+        if runs > 1:
+            freedom = min(freedom, runs - 1.0)
+        variance += max(drift, _DRIFT**2 / runs**2) / runs + float(np.nan_to_num(side.error[0])) ** 2
+    error = math.sqrt(variance)
+    degrees = np.array([min(freedom, 1e6)])
+    t = math.copysign(max(abs(effect) - margin, 0) / error, effect)
+    score = float(statistics.normal_of_student(np.array([t]), degrees)[0])
+    p = min(1.0, 2 * float(statistics.tail_of_normal(np.array([abs(score)]))[0]))
+    reach = error * float(statistics.student_quantile(_NORMAL_95, degrees)[0])
+    verdict = SAME if p >= rules.level else SLOWER if effect > 0 else FASTER
+    return Change(math.expm1(effect), math.expm1(effect - reach), math.expm1(effect + reach), p, verdict)
