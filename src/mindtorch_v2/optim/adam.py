@@ -8,6 +8,7 @@ from typing import Any
 from ..ops.arithmetic import maximum
 from ..ops.convert import tensor
 from ..ops.creation import zeros_like
+from . import arrays
 from .optimizer import Optimizer, check_options, number, with_gradients
 
 
@@ -40,9 +41,15 @@ class _Moments(Optimizer):
         params = with_gradients(group)
         self._group = group
         states = [self._moments(p) for p in params]
+        if self._update_arrays(params, states, group):
+            return
         for p, state in zip(params, states, strict=True):
             gradient = p.grad.neg() if group.get("maximize") else p.grad
             self._update_one(p, gradient, state, group)
+
+    def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+        """Do the whole update without operators; False, with nothing changed, where that cannot be."""
+        return False
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -87,6 +94,10 @@ class Adam(_Moments):
     def _more_state(self, p: Any, state: dict[str, Any]) -> None:
         if self._group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(p)
+
+    def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+        betas = [number(b) for b in group["betas"]]
+        return arrays.adam(params, states, group, number(group["lr"]), betas)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = (number(b) for b in group["betas"])

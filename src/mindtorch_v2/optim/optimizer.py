@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _tap
 from .._tensor import Tensor
-from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.grad_mode import enable_grad, reset_enabled, set_enabled
 from ..autograd.node import RemovableHandle, add_hook
 
 
@@ -83,6 +83,9 @@ class Optimizer:
                 del self.__dict__["_stepping"]
 
         def around(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            hooks = _global_pre_hooks or _global_post_hooks
+            if not (hooks or self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _tap.SLOT.recorder):
+                return function(self, *args, **kwargs)
             event = _tap.event_id(self._step_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
             with _tap.region(event):
                 for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
@@ -107,9 +110,12 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        token = set_enabled(False)
+        try:
             for group in self.param_groups:
                 self._update(group)
+        finally:
+            reset_enabled(token)
         return loss
 
     def _update(self, group: dict[str, Any]) -> None:
@@ -310,10 +316,14 @@ def _adopted(param: Tensor, value: Any, key: str = "") -> Any:
 
 def with_gradients(group: dict[str, Any]) -> list[Any]:
     """The parameters of a group that have a gradient."""
-    found = [p for p in group["params"] if p.grad is not None]
-    for p in found:
-        if p.grad.is_sparse:
+    found = []
+    for p in group["params"]:
+        gradient = p.grad
+        if gradient is None:
+            continue
+        if type(gradient) is not Tensor and gradient.is_sparse:
             raise RuntimeError("sparse gradients are not supported; use dense embeddings (sparse=False)")
+        found.append(p)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import arrays
 from .optimizer import Optimizer, check_options, number, with_gradients
 
 
@@ -54,7 +55,10 @@ class SGD(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         rate, momentum, decay = -number(group["lr"]), group["momentum"], number(group["weight_decay"])
-        for p in with_gradients(group):
+        params = with_gradients(group)
+        if arrays.sgd(params, self.state, group, rate, decay):
+            return
+        for p in params:
             gradient = p.grad.neg() if group["maximize"] else p.grad
             if decay != 0:
                 gradient = gradient.add(p, alpha=decay)

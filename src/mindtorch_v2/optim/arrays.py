@@ -1,0 +1,284 @@
+"""Steps of SGD and Adam straight on the arrays, for when nobody watches the operators they are otherwise made of.
+
+Each does the arithmetic of those operators in their order, so results are the same to the bit; it only saves their
+calls, and goes through large parameters block by block, so that what is reread stays in the cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _tap
+from .._storage import Storage
+from .._tensor import FAST, Parameter, Tensor
+from ..kernels.passes import BLOCK, number
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+_ONE = np.ones((), np.float32)
+
+_add: Any = np.add
+_subtract: Any = np.subtract
+_multiply: Any = np.multiply
+_divide: Any = np.divide
+
+
+def unwatched(group: dict[str, Any]) -> bool:
+    """Whether a step on this group may do without operators: none is seen, and the options ask for nothing else."""
+    return not (_tap.NAMESPACE["HOOK"] or group["foreach"] or group["differentiable"] or group["fused"])
+
+
+def _takes(p: Any) -> bool:
+    """Whether a parameter is plain memory of floats."""
+    a = p._a
+    return type(p) in FAST and (a.dtype is F32 or a.dtype is F64) and a.ndim > 0 and a.flags.c_contiguous
+
+
+def _fits(a: Any, t: Any) -> bool:
+    """Whether a tensor is plain, and of the dtype and shape of the parameter's array."""
+    if type(t) is not Tensor and type(t) is not Parameter:
+        return False
+    other = t._a
+    return other.dtype is a.dtype and other.shape == a.shape
+
+
+class _Scratch(dict[Any, Any]):
+    """Two temporaries of one dtype for each shape."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def __missing__(self, shape: Any) -> Any:
+        made = self[shape] = np.empty(shape, self.kind), np.empty(shape, self.kind)
+        return made
+
+
+def _pieces(arrays: list[Any]) -> Iterator[list[Any]]:
+    """Large arrays, piece by piece; whole where they do not lie alike."""
+    if not all(a.flags.c_contiguous for a in arrays):
+        yield arrays
+        return
+    flat = [a.reshape(-1) for a in arrays]
+    for start in range(0, flat[0].size, BLOCK):
+        yield [a[start : start + BLOCK] for a in flat]
+
+
+def _run(body: Any, arrays: list[Any], numbers: Any, scratch: Any) -> None:
+    """``body(*arrays, first temporary, second temporary, numbers)`` on all of the arrays."""
+    a = arrays[0]
+    kept = scratch[0] if a.dtype is F32 else scratch[1]
+    if a.size <= BLOCK:
+        body(*arrays, *kept[a.shape], numbers)
+        return
+    for piece in _pieces(arrays):
+        body(*piece, *kept[piece[0].shape], numbers)
+
+
+def _count_change(t: Any) -> None:
+    storage = t._v
+    if storage is None:
+        storage = t._v = Storage()
+    storage.version += 1
+
+
+# --- SGD --------------------------------------------------------------------------------------------------------------
+
+
+class _Descent(NamedTuple):
+    """What a step of SGD multiplies with, as arrays; None for what it leaves out."""
+
+    rate: Any
+    decay: Any
+    momentum: Any
+    fresh: Any  # the gradient's share in the momentum
+    nesterov: bool
+    maximize: bool
+
+
+def sgd(params: list[Any], state: Any, group: dict[str, Any], rate: float, decay: float) -> bool:
+    """A step of SGD; False, with nothing changed, if it is one for operators."""
+    if not unwatched(group):
+        return False
+    momentum = group["momentum"]
+    if not momentum and decay == 0 and not group["maximize"]:
+        return _plain_sgd(params, rate)
+    held = []
+    for p in params:
+        gradient = p.grad
+        if not (_takes(p) and _fits(p._a, gradient)):
+            return False
+        tensors = [p]
+        arrays = [p._a, gradient._a]
+        if momentum:
+            buffer = state[p].get("momentum_buffer")
+            if buffer is None or not _fits(p._a, buffer):
+                return False
+            tensors.append(buffer)
+            arrays.append(buffer._a)
+        held.append((tensors, arrays))
+    singles, doubles = (_descent(group, rate, decay, kind) for kind in (F32, F64))
+    scratch = _Scratch(F32), _Scratch(F64)
+    for tensors, arrays in held:
+        numbers = singles if arrays[0].dtype is F32 else doubles
+        _run(_momentum_descent if momentum else _decayed_descent, arrays, numbers, scratch)
+        for t in tensors:
+            _count_change(t)
+    return True
+
+
+def _plain_sgd(params: list[Any], rate: float) -> bool:
+    """Without anything but a rate there is so little to compute that all the rest has to be short too."""
+    held = []
+    for p in params:
+        a, gradient = p._a, p.grad
+        if not (_takes(p) and _fits(a, gradient)):
+            return False
+        held.append((p, a, gradient._a))
+    single, double = number(rate, F32), number(rate, F64)
+    for p, a, g in held:
+        if a.size <= BLOCK:
+            _add(a, _multiply(g, single if a.dtype is F32 else double), a)
+        else:
+            for part, slope in _pieces([a, g]):
+                _add(part, _multiply(slope, single if a.dtype is F32 else double), part)
+        _count_change(p)
+    return True
+
+
+def _descent(group: dict[str, Any], rate: float, decay: float, kind: Any) -> _Descent:
+    def optional(value: float, without: float) -> Any:
+        return None if value == without else number(value, kind)
+
+    fresh = optional(1 - group["dampening"], 1)
+    momentum = optional(group["momentum"], 0)
+    return _Descent(number(rate, kind), optional(decay, 0), momentum, fresh, group["nesterov"], group["maximize"])
+
+
+def _plain_descent(a: Any, g: Any, one: Any, two: Any, numbers: _Descent) -> None:
+    _multiply(g, numbers[0], two)
+    _add(a, two, a)
+
+
+def _decayed_descent(a: Any, g: Any, one: Any, two: Any, numbers: _Descent) -> None:
+    _plain_descent(a, _decayed(a, g, one, two, numbers), one, two, numbers)
+
+
+def _decayed(a: Any, g: Any, one: Any, two: Any, numbers: _Descent) -> Any:
+    if numbers.maximize:
+        g = np.negative(g, one)
+    return g if numbers.decay is None else _add(g, _multiply(a, numbers.decay, two), one)
+
+
+def _momentum_descent(a: Any, g: Any, buffer: Any, one: Any, two: Any, numbers: _Descent) -> None:
+    g = _decayed(a, g, one, two, numbers)
+    _multiply(buffer, numbers.momentum, buffer)
+    _add(buffer, g if numbers.fresh is None else _multiply(g, numbers.fresh, two), buffer)
+    g = _add(g, _multiply(buffer, numbers.momentum, two), one) if numbers.nesterov else buffer
+    _plain_descent(a, g, one, two, numbers)
+
+
+# --- Adam -------------------------------------------------------------------------------------------------------------
+
+
+class _Rates(NamedTuple):
+    """What a step of Adam multiplies with, as arrays; None for what it leaves out."""
+
+    shrink: Any  # the parameter, for decoupled decay
+    decay: Any  # the parameter, added to the gradient
+    toward: Any  # the gradient's share in the mean
+    keep: Any  # what stays of the mean of squares
+    fresh: Any  # the square's share in it
+    root: Any  # the correction of the root
+    eps: Any
+    rate: Any  # the corrected rate
+    maximize: bool
+
+
+def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any], rate: float, betas: Any) -> bool:
+    """A step of Adam or AdamW; False, with nothing changed, if it is one for operators."""
+    if not unwatched(group) or group["capturable"] or 1 - betas[0] >= 0.5:  # then lerp starts from the other end
+        return False
+    names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
+    held = []
+    for p, state in zip(params, states, strict=True):
+        a, gradient, step = p._a, p.grad, state["step"]
+        kept = [state[name] for name in names]
+        if not (_takes(p) and _fits(a, gradient) and type(step) is Tensor and step._a.dtype is F32):
+            return False
+        for t in kept:
+            if not _fits(a, t):
+                return False
+        held.append(([p, *kept, step], [a, gradient._a, *(t._a for t in kept)]))
+    body = _adam_with_top if group["amsgrad"] else _adam
+    scratch = _Scratch(F32), _Scratch(F64)
+    rates: dict[Any, _Rates] = {}
+    for tensors, arrays in held:
+        step = tensors[-1]._a
+        _add(step, _ONE, step)
+        key = arrays[0].dtype.char, float(step)
+        if key not in rates:
+            rates[key] = _adam_rates(group, rate, betas, *key)
+        _run(body, arrays, rates[key], scratch)
+        for t in tensors:
+            _count_change(t)
+    return True
+
+
+def _adam_rates(group: dict[str, Any], rate: float, betas: Any, kind: str, step: float) -> _Rates:
+    beta1, beta2 = betas
+    decay, decoupled, dtype = group["weight_decay"], group["decoupled_weight_decay"], np.dtype(kind)
+
+    def array(value: float) -> Any:
+        return number(value, dtype)
+
+    return _Rates(
+        shrink=array(1 - rate * decay) if decay != 0 and decoupled else None,
+        decay=array(decay) if decay != 0 and not decoupled else None,
+        toward=array(1 - beta1),
+        keep=array(beta2),
+        fresh=array(1 - beta2),
+        root=array(math.sqrt(1 - beta2**step)),
+        eps=array(group["eps"]),
+        rate=array(-(rate / (1 - beta1**step))),
+        maximize=group["maximize"],
+    )
+
+
+def _adam(a: Any, g: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
+    _move_moments(a, g, mean, square, one, two, rates)
+    _adam_descent(a, mean, square, one, two, rates)
+
+
+def _adam_with_top(a: Any, g: Any, mean: Any, square: Any, top: Any, one: Any, two: Any, rates: _Rates) -> None:
+    _move_moments(a, g, mean, square, one, two, rates)
+    np.maximum(top, square, out=top)
+    _adam_descent(a, mean, top, one, two, rates)
+
+
+def _move_moments(a: Any, g: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
+    shrink, decay, toward, keep, fresh, *_, maximize = rates
+    if maximize:
+        g = np.negative(g, one)
+    if shrink is not None:
+        _multiply(a, shrink, a)
+    if decay is not None:
+        g = _add(g, _multiply(a, decay, two), one)
+    _subtract(g, mean, two)
+    _multiply(two, toward, two)
+    _add(mean, two, mean)
+    _multiply(square, keep, square)
+    _multiply(g, g, two)
+    _multiply(two, fresh, two)
+    _add(square, two, square)
+
+
+def _adam_descent(a: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
+    np.sqrt(square, two)
+    _divide(two, rates.root, two)
+    _add(two, rates.eps, two)
+    _multiply(mean, rates.rate, one)
+    _divide(one, two, one)
+    _add(a, one, a)
