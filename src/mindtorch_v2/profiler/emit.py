@@ -6,9 +6,9 @@ import sqlite3
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .capture import Window
 from .config import RecordOptions
 from .lists import EventList
+from .window import Window
 
 
 class emit_itt:

@@ -1,7 +1,7 @@
 """The recorder that sits in the tap: sessions are windows on the lanes all threads write to.
 
-It owns lanes, sessions, raw stacks, module names and the running memory count. What it hands out at the end of a
-session is raw: flat lists of ints, to be read by `capture`. It does not resolve, nest or sum anything.
+It owns lanes, sessions, raw stacks and module names, and the thread that moves full lanes into chunks while recording
+goes on. What it hands out at the end of a session is raw: chunks of ints. It does not resolve, nest or sum anything.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ import time
 import weakref
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .. import _tap
+from .chunks import SLICE, Chunk, Stream
 from .config import RecordOptions
+from .ticker import Ticker
 
 _LANES, _NAMESPACE = _tap.LANES, _tap.NAMESPACE
+
+# Lanes are looked after four times a second, and more often when one of them had so many new rows.
+_ROUND_S = 0.25
+_BUSY_ROWS = 100_000
 
 
 class PythonEvent(NamedTuple):
@@ -102,7 +108,7 @@ class StackTable:
 class ThreadLane(_tap.Lane):
     """A lane with what the profiler tracks beside rows: module calls and traced Python frames in progress."""
 
-    __slots__ = ("__weakref__", "chain", "frames", "listening", "muted", "ops", "root", "tracer")
+    __slots__ = ("__weakref__", "chain", "frames", "listening", "muted", "noted", "ops", "root", "tracer", "written")
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -117,21 +123,54 @@ class ThreadLane(_tap.Lane):
         self.muted = 0
         self.ops = 0
         self.listen(False)
+        self.forget()
 
     def listen(self, wanted: bool) -> None:
         super().listen(wanted)
         self.listening = wanted
 
+    def put_away(self) -> None:
+        """Move what the thread has written so far out of its way."""
+        rows, memory = self.take()
+        self.written.add(rows)
+        self.noted.add(memory)
+
+    def seal(self, least: int = 1) -> list[Chunk]:
+        """Make chunks of what has none yet, where there are so many rows; the new ones."""
+        full = [stream for stream in (self.written, self.noted) if stream.loose >= least]
+        for stream in full:
+            stream.seal()
+        return [stream.chunks[-1] for stream in full]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """How many rows and memory events have been put away since the lane began to listen."""
+        return self.written.count, self.noted.count
+
+    def forget(self) -> None:
+        self.take()
+        # Regions and memory events that have left the lane.
+        self.written, self.noted = Stream(_tap.ROW_WIDTH), Stream(_tap.MEMORY_WIDTH)
+
 
 @dataclass
 class LaneRecord:
-    """What one thread wrote during a session; `rows` and `memory` as the tap defines them, still flat."""
+    """What one thread wrote during a session: what `rows` and `memory` hold from place `first` on."""
 
     index: int
     native_id: int
     name: str
-    rows: list[int]
-    memory: list[int]
+    first: tuple[int, int]
+    rows: list[Chunk]
+    memory: list[Chunk]
+    # Rows of what is still running.
+    open: list[int]
+
+
+class Sink(Protocol):
+    """Takes the rows of a session out of memory while it goes on."""
+
+    def flush(self) -> None: ...
 
 
 @dataclass(eq=False)
@@ -148,11 +187,15 @@ class Session:
     pauses: list[list[int]] = field(default_factory=list)
     # Whether other sessions had Python functions recorded that this one did not ask for.
     crowded: bool = False
-    # Rows of each lane when the session started.
-    marks: dict[ThreadLane, int] = field(default_factory=dict)
+    # The place from which on each lane's rows are this session's and not handed out yet; (0, 0) for later lanes.
+    marks: dict[ThreadLane, tuple[int, int]] = field(default_factory=dict)
+    sink: Sink | None = None
 
     def wants(self, lane: ThreadLane) -> bool:
         return self.options.all_threads or lane.ident == self.thread
+
+    def place(self, lane: ThreadLane) -> tuple[int, int]:
+        return self.marks.get(lane, (0, 0))
 
     @property
     def paused(self) -> bool:
@@ -173,6 +216,7 @@ class Recorder(_tap.Recorder):
         self._numbers = itertools.count(2)
         self._modules: dict[int, tuple[weakref.ref[Any], int, str]] = {}
         self._module_counts: dict[str, int] = {}
+        self._ticker = Ticker(self._drain, _ROUND_S)
 
     # Sessions
 
@@ -183,20 +227,74 @@ class Recorder(_tap.Recorder):
             session = Session(options, lane.ident)
             self.sessions.append(session)
             self._tune()
-            session.marks = {lane: len(lane.rows) for lane in self._held}
+            for held in self._held:
+                held.put_away()
+                held.seal()
+            session.marks = {held: held.place for held in self._held}
+            self._ticker.wake(lane)
             session.epoch_ns = time.time_ns()
             session.start_ns = _tap.clock()
         return session
 
     def stop(self, session: Session) -> list[LaneRecord]:
-        """Close a window and hand over what was written during it."""
+        """Close a window and hand over what was written during it and not handed out yet."""
         with self._lock:
             session.stop_ns = _tap.clock()
+            if session not in self.sessions:
+                return []
+            records = self._take(session, session.stop_ns)
             self.sessions.remove(session)
-            lanes = sorted((lane for lane in self._held if session.wants(lane)), key=lambda lane: lane.index)
-            records = [self._take(lane, session) for lane in lanes]
+            self._trim()
             self._tune()
         return records
+
+    def collect(self, session: Session) -> list[LaneRecord]:
+        """Hand over what was written up to now, which does not stay here unless other sessions need it."""
+        with self._lock:
+            if session not in self.sessions:
+                return []
+            records = self._take(session, _tap.clock())
+            self._trim()
+        return records
+
+    def _take(self, session: Session, now: int) -> list[LaneRecord]:
+        records = []
+        for lane in sorted((lane for lane in self._held if session.wants(lane)), key=lambda lane: lane.index):
+            # What is open is looked up first: a region that ends in between is then there twice, not lost.
+            still_open = _still_open(lane, now)
+            lane.put_away()
+            if session.sink is not None:
+                lane.seal()
+            rows, memory = first = session.place(lane)
+            parts = lane.written.since(rows), lane.noted.since(memory)
+            records.append(LaneRecord(lane.index, lane.native_id, lane.name, first, *parts, still_open))
+            session.marks[lane] = lane.place
+        return records
+
+    def _trim(self) -> None:
+        """Let go of what no session needs any more."""
+        for lane in self._held:
+            places = [session.place(lane) for session in self.sessions if session.wants(lane)]
+            lane.written.drop(min((place[0] for place in places), default=lane.written.count))
+            lane.noted.drop(min((place[1] for place in places), default=lane.noted.count))
+
+    def _drain(self) -> float:
+        """One round of the background thread: seconds until the next, 0 if nothing records any more."""
+        with self._lock:
+            if not self.sessions:
+                self._ticker.rest()
+                return 0
+            lanes = list(self._held)
+            for lane in lanes:
+                lane.put_away()
+            fullest = max((lane.written.loose for lane in lanes), default=0)
+            chunks = [chunk for lane in lanes for chunk in lane.seal(SLICE)]
+            sinks = [session.sink for session in self.sessions if session.sink is not None]
+        for chunk in chunks:
+            chunk.pack(gently=True)
+        for sink in sinks:
+            sink.flush()
+        return _ROUND_S if fullest < _BUSY_ROWS else _ROUND_S / 4
 
     def pause(self, session: Session, paused: bool) -> None:
         """Switch collection for a session off or on again."""
@@ -236,22 +334,11 @@ class Recorder(_tap.Recorder):
     def _rest(self) -> None:
         """Forget what only sessions need, so that many short sessions leave nothing behind."""
         for lane in self._held:
-            lane.rows, lane.memory = [], []
+            lane.forget()
             lane.listen(False)
         self._held = set()
         self.stacks = StackTable()
         self._modules, self._module_counts = {}, {}
-
-    def _take(self, lane: ThreadLane, session: Session) -> LaneRecord:
-        if self.sessions:
-            rows = lane.rows[session.marks.get(lane, 0) :]
-            memory = list(lane.memory)
-        else:
-            rows, lane.rows = lane.rows, []
-            memory, lane.memory = lane.memory, []
-            lane.listen(True)
-        rows.extend(_still_open(lane, session.stop_ns))
-        return LaneRecord(lane.index, lane.native_id, lane.name, rows, memory)
 
     # Lanes
 
@@ -273,6 +360,7 @@ class Recorder(_tap.Recorder):
     def after_fork(self) -> None:
         """In a forked child: locks may be held by threads that are gone, and this thread has a new id."""
         self._lock = threading.RLock()
+        self._ticker.rest()
         lane = getattr(_tap.LANES, "lane", None)
         if lane is not None:
             lane.native_id = threading.get_native_id()

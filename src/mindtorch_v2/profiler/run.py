@@ -16,7 +16,6 @@ from os import PathLike
 from types import TracebackType
 
 from .averages import FunctionEventAvg, Grouping
-from .capture import Recording, Window
 from .config import (
     ProfilerActivity,
     ProfilerState,
@@ -30,6 +29,7 @@ from .export.chrome import CATEGORIES, write_trace
 from .lists import EventList, averages_of_views, list_of_views
 from .metrics import Metrics
 from .recorder import RECORDER
+from .window import Recording, Window
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,102 @@
+"""Recordings in progress and just finished: windows on what the recorder writes, and the captures they become."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from .. import _tap
+from .capture import MEMORY_KIND, Capture, Kinds, take_ids
+from .chunks import Chunk
+from .config import RecordOptions
+from .frames import COLLECTIONS, TRACER, StackReader
+from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
+from .tracks import bounds_of, track_of
+
+
+class Recording:
+    """A finished session whose rows are still in chunks; arrays are made when first asked for."""
+
+    def __init__(self, session: Session, records: list[LaneRecord], stacks: StackReader) -> None:
+        self._session = session
+        self._records = records
+        self._stacks = stacks
+        self._capture: Capture | None = None
+        self.pid = os.getpid()
+
+    @property
+    def start_ns(self) -> int:
+        return self._session.start_ns
+
+    @property
+    def stop_ns(self) -> int:
+        return self._session.stop_ns
+
+    def capture(self) -> Capture:
+        if self._capture is None:
+            sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.items()}
+            bounds = bounds_of(self._session, sorts)
+            records, self._records = self._records, []
+            tracks = [track_of(record, bounds) for record in records]
+            events = sum(len(track) + len(track.nbytes) for track in tracks)
+            self._capture = Capture(
+                self._session.options,
+                self._session.start_ns,
+                self._session.stop_ns,
+                self._session.epoch_ns,
+                tracks,
+                Kinds(),
+                _tap.INPUT_KEYS,
+                self._stacks,
+                MEMORY_KIND,
+                self.pid,
+                os.path.basename(sys.executable) or "python",
+                take_ids(events),
+                self._session.pauses,
+                threading.main_thread().native_id or 0,
+            )
+        return self._capture
+
+
+class Window:
+    """A recording in progress."""
+
+    def __init__(self, options: RecordOptions) -> None:
+        self._options = options
+        _tap.prepare(options.flags | RECORDER.flags)
+        if options.python_gc:
+            COLLECTIONS.hold()
+        self._session = RECORDER.start(options)
+        self._stacks = StackReader(RECORDER.stacks)
+        if options.stacks:
+            TRACER.hold(options.all_threads)
+
+    @property
+    def start_ns(self) -> int:
+        return self._session.start_ns
+
+    def pause(self, paused: bool) -> None:
+        RECORDER.pause(self._session, paused)
+
+    def __del__(self) -> None:
+        # Dropped without a stop, as when a notebook cell fails and is run again: nothing must go on recording.
+        if getattr(self, "_session", None) in RECORDER.sessions:
+            self.stop()
+
+    def stop(self) -> Recording:
+        records = RECORDER.stop(self._session)
+        if self._options.stacks:
+            TRACER.release(self._options.all_threads)
+        if self._options.python_gc:
+            COLLECTIONS.release()
+        for record in records:
+            _add_open(record)
+        return Recording(self._session, records, self._stacks)
+
+
+def _add_open(record: LaneRecord) -> None:
+    """What was still running counts as ended when the window did."""
+    if record.open:
+        end = record.rows[-1].end if record.rows else record.first[0]
+        record.rows.append(Chunk(end, [record.open], _tap.ROW_WIDTH))
