@@ -10,7 +10,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from .. import _tap
+from .. import _steps, _tap
 from .._tensor import Tensor
 from ..autograd.grad_mode import enable_grad, reset_enabled, set_enabled
 from ..autograd.node import RemovableHandle, add_hook
@@ -47,6 +47,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(dict(group))
         self._warned_step_order = True
+        _steps.announce(self, False)
 
     def _prepare_hooks(self) -> None:
         self._optimizer_step_pre_hooks: dict[int, Any] = {}
@@ -78,9 +79,12 @@ class Optimizer:
                 return function(self, *args, **kwargs)
             self.__dict__["_stepping"] = True
             try:
-                return around(self, args, kwargs)
+                result = around(self, args, kwargs)
             finally:
                 del self.__dict__["_stepping"]
+            if _steps.LISTENERS:
+                _steps.announce(self, True)
+            return result
 
         def around(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             hooks = _global_pre_hooks or _global_post_hooks

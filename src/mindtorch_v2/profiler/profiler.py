@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from .. import _steps
 from . import run
 from .annotate import record_function
 from .config import (
@@ -380,6 +381,7 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
 
     def start(self) -> None:
         self._transit_action(ProfilerAction.NONE, self.current_action)
+        _steps.announce(self, False)
         self._open_step()
 
     def stop(self) -> None:
@@ -396,6 +398,7 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
         self._transit_action(before, action)
         if os.environ.get("KINETO_USE_DAEMON", ""):
             KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+        _steps.announce(self, True)
         self._open_step()
 
     def _open_step(self) -> None:
