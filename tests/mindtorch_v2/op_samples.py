@@ -264,8 +264,17 @@ SAMPLES.update(
         "channel_shuffle": lambda: ((F(2, 4, 2, 2), 2), {}),
         "embedding": lambda: ((F(5, 3), I(2, 2)), {}),
         "_embedding_bag": lambda: ((F(5, 3), I(4), I(2, high=1)), {}),
+        "bincount": lambda: ((I(6), F(6)), {}),
+        "histc": lambda: ((F(2, 5), 4), {}),
+        "histogram.bin_ct": lambda: ((F(2, 5), 4), {"density": True}),
+        "histogram.bins_tensor": lambda: ((F(2, 5), torch.tensor([-1.0, 0.0, 2.0])), {"weight": F(2, 5)}),
+        "_histogramdd_from_bin_cts": lambda: ((F(5, 2), [2, 3]), {}),
+        "_histogramdd_bin_edges": lambda: ((F(5, 2), [2, 3]), {"range": [-1.0, 1.0, -2.0, 2.0]}),
+        "renorm": lambda: ((F(2, 3), 2, 0, 0.5), {}),
+        "gradient.scalarint": lambda: ((F(4, 3),), {"spacing": 2.0}),
+        "hash_tensor": lambda: ((F(4, 3), 1), {}),
     }
 )
 
 # Rows whose shape depends on values.
-NO_META: set[str] = {"masked_select", "nonzero", "one_hot"}
+NO_META: set[str] = {"bincount", "masked_select", "nonzero", "one_hot"}

@@ -168,7 +168,7 @@ def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b * c`"""
     product = np.multiply(b, c)
     if value != 1:
-        np.multiply(product, number(value, product.dtype), out=product)
+        product = np.multiply(product, number(value, product.dtype), out=product if product.ndim else None)
     return np.add(a, product, out=out)
 
 

@@ -409,3 +409,25 @@ def count_nonzero(a: Array, dim: Dim = None) -> Array:
     if axes is None:
         return np.array(np.count_nonzero(x), INT64)
     return reduced(np.add, x != 0, axes, False, INT64)
+
+
+# ---------------------------------------------------------------------------------------------------- hashes
+
+
+def hash_tensor(a: Array, dim: Dim = None, keepdim: bool = False, mode: int = 0) -> Array:
+    """The bits of the elements, as 64-bit numbers, xor-ed together."""
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if a.dtype.kind == "c":
+        raise not_implemented("xor_sum_cpu", a.dtype)
+    axes = reduction_axes(dim, a.ndim)
+    if axes is None and a.size == 0:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
+    for axis in axes or ():
+        if a.shape[axis] == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {axis} to have non-zero size.")
+    wider = a.astype(np.float64 if is_float(a.dtype) else np.int64)
+    return np.asarray(np.bitwise_xor.reduce(wider.view(np.uint64), axis=axes, keepdims=keepdim))

@@ -66,17 +66,20 @@ def logcumsumexp(a: Array, dim: int) -> Array:
 
 
 def _complex_logcumsumexp(x: Array, axis: int) -> Array:
-    """Exponentials relative to the running peak of the real parts, so that none overflows."""
+    """Adds the smaller to the larger by real part, so that nothing overflows and the larger keeps its phase."""
     rows = np.moveaxis(x, axis, 0)
     out = np.empty_like(rows)
-    peak = np.full(rows.shape[1:], -np.inf)
-    scaled = np.zeros(rows.shape[1:], x.dtype)
     for i, row in enumerate(rows):
-        higher = np.maximum(peak, row.real)
-        base = np.where(np.isinf(higher), 0.0, higher)
-        scaled = scaled * np.exp(np.where(np.isinf(peak), -np.inf, peak - base)) + np.exp(row - base)
-        peak = higher
-        out[i] = np.log(scaled) + base
+        if i == 0:
+            out[0] = row
+            continue
+        before = out[i - 1]
+        less = row.real < before.real
+        low, high = np.where(less, row, before), np.where(less, before, row)
+        equal = (low.real == high.real) & ~np.isfinite(low.real)
+        grown = np.log1p(np.exp(low - np.where(equal, 0, high))) + high
+        both = np.where(low.real < 0, low, np.log(np.exp(low) + np.exp(high)))
+        out[i] = np.where(equal, both, grown)
     return np.moveaxis(out, 0, axis)
 
 

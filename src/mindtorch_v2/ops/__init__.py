@@ -23,6 +23,7 @@ from . import gamma_samples as gamma_samples
 from . import gates as gates
 from . import gather as gather
 from . import getitem as getitem
+from . import histogram as histogram
 from . import index as index
 from . import join as join
 from . import linalg_function as linalg_function

@@ -1,16 +1,19 @@
-"""Rows of order: sorting, ranks, running totals, histograms, differences."""
+"""Rows of order: sorting, ranks, running totals, differences."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from .._errors import wrap_dim
+from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._op import OPS, composite, op
+from .._tensor import Tensor
 from ..kernels import order as kernels
 from ..kernels import rank, scan
+from .join import cat
 from .reduce import _picked_gradient
 
 
@@ -268,12 +271,16 @@ def _logcumsumexp_gradient(g: Any, self: Any, dim: int, result: Any) -> Any:
     if self._a.ndim == 0:
         return g
     if g._a.dtype.kind == "c":
-        return _reversed_sum(g * (-result).exp().conj(), dim) * self.exp().conj()
+        logs = (g.conj().log() - result).flip(dim).logcumsumexp(dim).flip(dim)
+        return (logs + self).exp().conj()
 
-    def half(part: Any) -> Any:
-        return ((part.log() - result).flip(dim).logcumsumexp(dim).flip(dim) + self).exp()
+    def half(chosen: Any) -> Any:
+        """The part of the gradient with one sign; the least number instead of log 0 keeps second derivatives finite."""
+        least = float(ml_dtypes.finfo(g._a.dtype).min)
+        logs = g.abs().masked_fill(chosen.logical_not(), 1).log().masked_fill(chosen.logical_not(), least)
+        return ((logs - result).flip(dim).logcumsumexp(dim).flip(dim) + self).exp()
 
-    return half(g.clamp(min=0)) - half((-g).clamp(min=0))
+    return half(g > 0) - half(g < 0)
 
 
 @op(
@@ -303,6 +310,8 @@ def _diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return self.clone()
     parts = [t for t in (prepend, self, append) if t is not None]
     whole = OPS["cat"].function(parts, dim) if len(parts) > 1 else self
     for _ in range(min(n, whole._a.shape[dim])):
@@ -341,3 +350,91 @@ front("trapz")(trapezoid)
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """Running integral along a dimension by the trapezoid rule."""
     return _mean_pairs(y, x, 1.0 if dx is None else dx, dim).cumsum(dim)
+
+
+# --- gradients along dimensions ---------------------------------------------------------------------------------------
+
+
+def _slopes(x: Any, dim: int, h: Any, edge_order: int) -> Any:
+    """Differences over distances: central ones inside, one-sided ones at both ends."""
+    n = x._a.shape[dim]
+
+    def part(start: int) -> Any:
+        return x.narrow(dim, start, 1)
+
+    inner = (x.narrow(dim, 2, n - 2) - x.narrow(dim, 0, n - 2)) / (2 * h)
+    if edge_order == 1:
+        first, last = (part(1) - part(0)) / h, (part(n - 1) - part(n - 2)) / h
+    else:
+        first = (part(0) * -1.5 + part(1) * 2 + part(2) * -0.5) / h
+        last = (part(n - 3) * 0.5 + part(n - 2) * -2 + part(n - 1) * 1.5) / h
+    return cat([first, inner, last], dim)
+
+
+def _slopes_at(x: Any, dim: int, places: Any, edge_order: int) -> Any:
+    """As `_slopes`, for values at uneven places: weights that make the differences exact for parabolas."""
+    n = x._a.shape[dim]
+    shape = [1] * x._a.ndim
+    shape[dim] = -1
+    steps = (places.narrow(0, 1, places._a.shape[0] - 1) - places.narrow(0, 0, places._a.shape[0] - 1)).reshape(shape)
+    before, after = steps.narrow(dim, 0, n - 2), steps.narrow(dim, 1, n - 2)
+    both = before + after
+    inner = (
+        x.narrow(dim, 0, n - 2) * (-after / (before * both))
+        + x.narrow(dim, 1, n - 2) * ((after - before) / (before * after))
+        + x.narrow(dim, 2, n - 2) * (before / (after * both))
+    )
+
+    def edge(at: int, step: int, weight_of: Any, next_of: Any) -> Any:
+        """The end at `at`, from the values that lie `step` further in."""
+        if edge_order == 1:
+            return (x.narrow(dim, at + step, 1) - x.narrow(dim, at, 1)) / (weight_of * step)
+        a, b = weight_of, next_of
+        near, middle, far = (x.narrow(dim, at + i * step, 1) for i in range(3))
+        return (near * -((a * 2 + b) / (a * (a + b))) + middle * ((a + b) / (a * b)) - far * (a / (b * (a + b)))) * step
+
+    def step_at(i: int) -> Any:
+        return steps.narrow(dim, min(max(i, 0), n - 2), 1)
+
+    first = edge(0, 1, step_at(0), step_at(1))
+    last = edge(n - 1, -1, step_at(n - 2), step_at(n - 3))
+    return cat([first, inner, last], dim)
+
+
+def _check_gradient(self: Any, spacing: Any, dim: Any, dims: list[int], edge_order: int) -> None:
+    start = "torch.gradient "
+    if edge_order not in (1, 2):
+        raise RuntimeError(start + "only supports edge_order=1 and edge_order=2.")
+    if isinstance(spacing, (list, tuple)) and dim is None and len(spacing) != self._a.ndim:
+        raise RuntimeError(
+            f"{start}expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
+            f"{self._a.ndim}', since dim argument was not given, but got a list of length {len(spacing)}"
+        )
+    if isinstance(spacing, (list, tuple)) and len(spacing) != len(dims):
+        raise RuntimeError(
+            f"{start}expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+            f"length, but got a spacing argument of length {len(spacing)} and a dim argument of length {len(dims)}."
+        )
+    if any(self._a.shape[d] < edge_order + 1 for d in dims):
+        raise RuntimeError(start + "expected each dimension size to be at least edge_order+1")
+    for places in spacing if isinstance(spacing, (list, tuple)) else ():
+        if isinstance(places, Tensor) and places._a.ndim != 1:
+            raise RuntimeError(
+                f"{start}expected each element of spacing to have one dimension, but got an element with "
+                f"{places._a.ndim} dimensions!"
+            )
+
+
+@composite(
+    "gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]",
+    method=False,
+)
+def _gradient(self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+    named = [dim] if isinstance(dim, int) else list(range(self._a.ndim)) if dim is None else list(dim)
+    dims = list(wrap_dims(named, self._a.ndim)) if named else []
+    _check_gradient(self, spacing, dim, dims, edge_order)
+    distances = list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
+    return tuple(
+        (_slopes_at if isinstance(h, Tensor) and h._a.ndim else _slopes)(self, d, h, edge_order)
+        for d, h in zip(dims, distances, strict=True)
+    )

@@ -277,15 +277,39 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     if size is not None:
         made = normal_(empty(tuple(size), dtype=dtype, device=device), mean, std, generator=generator)
     else:
-        made = _normal_each(mean, std, generator)
+        return _normal_row(mean, std).function(mean, std, generator=generator, out=out)
     if out is not None:
         return into(out, made)
     return made.requires_grad_() if requires_grad else made
 
 
-def _normal_each(mean: Any, std: Any, generator: Any) -> Tensor:
-    arrays = [v._a if isinstance(v, Tensor) else v for v in (mean, std)]
-    return make(_random.normal_of(arrays[0], arrays[1], generator))
+def _each(mean: Any, std: Any, generator: Any) -> Any:
+    return _random.normal_of(mean, std, generator)
+
+
+# What was drawn does not depend on the parameters: their gradient is zero, as torch has it.
+_NONE: dict[str, Any] = {name: lambda g: zeros_like(g) for name in ("mean", "std")}
+_NORMAL = "*, Generator? generator=None) -> Tensor"
+_NORMAL_MEANS = op(
+    f"normal.Tensor_float(Tensor mean, float std=1.0, {_NORMAL}",
+    method=False,
+    node="NormalBackward1",
+    mean=_NONE["mean"],
+)(_each)
+_NORMAL_DEVIATIONS = op(
+    f"normal.float_Tensor(float mean, Tensor std, {_NORMAL}", method=False, node="NormalBackward2", std=_NONE["std"]
+)(_each)
+_NORMAL_BOTH = op(
+    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {_NORMAL}", method=False, node="NormalBackward3", **_NONE
+)(_each)
+
+
+def _normal_row(mean: Any, std: Any) -> Any:
+    if isinstance(std, Tensor):
+        return _NORMAL_BOTH if isinstance(mean, Tensor) else _NORMAL_DEVIATIONS
+    if isinstance(mean, Tensor):
+        return _NORMAL_MEANS
+    raise TypeError("normal() received two numbers, a mean and a std; give a size, or a tensor for one of them")
 
 
 @op("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")

@@ -10,8 +10,9 @@ import numpy as np
 from .. import _dtype
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
-from .._op import OPS, composite, op
+from .._op import OPS, composite, in_place, op
 from .._tensor import make
+from ..kernels import embedding as embedding_kernels
 from ..kernels import reduce as kernels
 from .join import cat
 from .view import expand, unsqueeze
@@ -406,7 +407,7 @@ def _norm_gradient(g: Any, self: Any, p: float, dim: Any, keepdim: bool, result:
         count = hit.sum(dim, keepdim=True) if dim not in (None, ()) else hit.sum()
         return self.sgn() * (g / count * hit)
     if p == 2:
-        return self * (g / result).masked_fill(result == 0, 0)
+        return g * (self / result).masked_fill(result == 0, 0)
     powered = self.abs().pow(p - 1) if p > 1 else self.abs().pow(p - 1).masked_fill(self == 0, 0)
     return self.sgn() * powered * (g / result.pow(p - 1)).masked_fill(result == 0, 0)
 
@@ -434,6 +435,28 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
 @composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out=True)
 def _dist(self: Any, other: Any, p: Any) -> Any:
     return vector_norm(self - other, p)
+
+
+def _renorm_gradient(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """Slices that were scaled down pass on the gradient through the scale and through their norm."""
+    others = [d for d in range(self._a.ndim) if d != wrap_dim(dim, self._a.ndim)]
+    size = vector_norm(self, p, others, True)
+    inverse = (size + 1e-7).reciprocal()
+    product = self.conj() * g
+    through = (product.real if product.is_complex() else product).sum(others, True)
+    slope = _norm_gradient(through, self, float(p), others, True, size)
+    return ((g - slope * inverse) * inverse * maxnorm).where(size > maxnorm, g)
+
+
+@op(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    self=lambda g, self, p, dim, maxnorm: _renorm_gradient(g, self, p, dim, maxnorm),
+)
+def _renorm(a: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    return embedding_kernels.renorm(a, p, dim, maxnorm)
+
+
+in_place(_renorm)
 
 
 # --- truth and counts -------------------------------------------------------------------------------------------------
@@ -466,3 +489,8 @@ _truth_rows("any", kernels.any)
 @op("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", out=False)
 def _count_nonzero(a: Any, dim: Any) -> Any:
     return kernels.count_nonzero(a, dim)
+
+
+@op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor")
+def _hash_tensor(a: Any, dim: Any, keepdim: bool, mode: int) -> Any:
+    return kernels.hash_tensor(a, dim, keepdim, mode)
