@@ -2,8 +2,8 @@
 
 from ..profiler.averages import FunctionEventAvg
 from ..profiler.capture import MEMORY_EVENT_NAME
+from ..profiler.details import EventMetadata
 from ..profiler.events import (
-    EventMetadata,
     FormattedTimesMixin,
     FunctionEvent,
     Interval,

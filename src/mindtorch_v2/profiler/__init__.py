@@ -11,6 +11,8 @@ from .config import (
     kineto_available,
     supported_activities,
 )
+from .jsonstream import TraceError
+from .load import load
 from .profiler import _KinetoProfile, profile, schedule, tensorboard_trace_handler
 from .steps import KinetoStepTracker
 
@@ -20,10 +22,12 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "RecordScope",
+    "TraceError",
     "_ExperimentalConfig",
     "_KinetoProfile",
     "itt",
     "kineto_available",
+    "load",
     "profile",
     "record_function",
     "schedule",

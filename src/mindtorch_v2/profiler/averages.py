@@ -184,6 +184,9 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
         parent = tree.splice(parent, ~shown)
         self_ns = _without_children(metrics.total_ns, parent, shown)
         self_memory = _without_children(metrics.memory, parent, shown) if len(metrics.memory_events) else metrics.memory
+    total_ns = metrics.total_ns
+    if metrics.use_device:
+        total_ns, self_ns = (np.where(metrics.is_device, 0, times) for times in (total_ns, self_ns))
     places = np.flatnonzero(shown)
     group, keys, first = _groups(metrics, places, grouping)
 
@@ -196,13 +199,16 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
 
     summed = {
         "count": np.bincount(group, minlength=len(keys)).tolist(),
-        "cpu_time_total": [ns / 1000 for ns in sums(metrics.total_ns)],
+        "cpu_time_total": [ns / 1000 for ns in sums(total_ns)],
         "self_cpu_time_total": [ns / 1000 for ns in sums(self_ns)],
         "cpu_memory_usage": sums(metrics.memory),
         "self_cpu_memory_usage": sums(self_memory),
         "flops": sums(metrics.flops),
         "all_flops": sums(metrics.all_flops),
     }
+    if metrics.use_device:
+        summed["device_time_total"] = [ns / 1000 for ns in sums(metrics.device_ns)]
+        summed["self_device_time_total"] = [ns / 1000 for ns in sums(metrics.self_device_ns)]
     for number, (key, place) in enumerate(zip(keys, first)):
         row = _first_row(view, place, int(parent[place]), grouping)
         row.__dict__.update((name, values[number]) for name, values in summed.items())
@@ -216,6 +222,8 @@ def _first_row(view: View, place: int, parent: int, grouping: Grouping) -> Funct
     row.key = event.name
     row.node_id = event.node_id
     row.is_legacy = event.is_legacy
+    row.use_device = event.use_device
+    row.device_type = event.device_type
     row.scope = event.scope
     row.cpu_parent = view.event(parent) if parent >= 0 else None
     row._children = event

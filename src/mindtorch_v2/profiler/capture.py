@@ -20,6 +20,7 @@ from .frames import StackReader
 from .recorder import PYTHON_EVENTS
 
 CPU_OP, USER_ANNOTATION, PYTHON_FUNCTION = "cpu_op", "user_annotation", "python_function"
+GPU_USER_ANNOTATION = "gpu_user_annotation"
 MEMORY_MARK = "cpu_instant_event"
 STEP_PREFIX = "ProfilerStep#"
 MEMORY_EVENT_NAME = "[memory]"

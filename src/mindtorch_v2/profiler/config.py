@@ -184,6 +184,15 @@ class RecordOptions:
         )
 
 
+# How a trace says at its head what was recorded, by the option it tells of.
+TRACE_FLAGS = {
+    "with_stack": "stacks",
+    "profile_memory": "memory",
+    "record_shapes": "shapes",
+    "with_modules": "modules",
+    "with_flops": "flops",
+}
+
 # Names of activity types that a filter may list; all but the first two belong to accelerators.
 ACTIVITY_TYPES = frozenset(
     "CPU_OP USER_ANNOTATION GPU_USER_ANNOTATION CPU_INSTANT_EVENT PYTHON_FUNCTION EXTERNAL_CORRELATION "

@@ -6,15 +6,15 @@ It does not aggregate, print or export.
 from __future__ import annotations
 
 import bisect
-import json
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple
 
-from .capture import PYTHON_FUNCTION, USER_ANNOTATION
+from .capture import PYTHON_FUNCTION
 from .config import DeviceType
-from .metrics import Metrics
+from .details import EventMetadata, event_metadata
+from .metrics import Metrics, is_annotation
 from .units import format_time
 
 _DEVICES = (DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.HPU, DeviceType.XPU)
@@ -92,91 +92,6 @@ class Kernel(NamedTuple):
     duration: Any
 
 
-class EventMetadata(NamedTuple):
-    """What device and communication events carry; all None elsewhere."""
-
-    registers_per_thread: int | None
-    shared_memory: int | None
-    grid: list[int] | None
-    block: list[int] | None
-    priority: int | None
-    blocks_per_sm: float | None
-    warps_per_sm: float | None
-    occupancy: dict[str, Any] | None
-    est_occupancy_pct: float | None
-    queued: int | None
-    graph_id: int | None
-    graph_node_id: int | None
-    stream: int | None
-    context: int | None
-    channel: int | None
-    channel_type: int | None
-    bytes: int | None
-    bandwidth_gb_s: float | None
-    collective_name: str | None
-    dtype: str | None
-    in_msg_nelems: int | None
-    out_msg_nelems: int | None
-    in_split_size: str | None
-    out_split_size: str | None
-    global_rank_start: int | None
-    global_rank_stride: int | None
-    group_size: int | None
-    process_group_name: str | None
-    process_group_desc: str | None
-    group_ranks: str | None
-    rank: int | None
-    src_rank: int | None
-    dst_rank: int | None
-    seq: int | None
-    is_async: bool | None
-
-
-def _unquoted(text: str) -> str:
-    return text.strip('"')
-
-
-# How trace arguments that do not simply have their field's name are called, and how their text is read.
-_ARGUMENT_NAMES = {
-    "blocks_per_sm": "blocks per SM",
-    "warps_per_sm": "warps per SM",
-    "est_occupancy_pct": "est. achieved occupancy %",
-    "channel_type": "channel_type",
-    "bandwidth_gb_s": "memory bandwidth (GB/s)",
-    "process_group_name": "Process Group Name",
-    "process_group_desc": "Process Group Description",
-    "group_ranks": "Process Group Ranks",
-    "src_rank": "Src Rank",
-    "dst_rank": "Dst Rank",
-    "is_async": "Is asynchronized op",
-    **{name: name.capitalize().replace("_", " ") for name in (
-        "collective_name", "in_msg_nelems", "out_msg_nelems", "in_split_size", "out_split_size",
-        "global_rank_start", "global_rank_stride", "group_size", "rank", "seq",
-    )},
-}  # fmt: skip
-_TEXT_READERS: dict[Any, Callable[[str], Any]] = {
-    int: int,
-    float: float,
-    str: _unquoted,
-    bool: lambda text: text in ("1", "true"),
-    list[int]: json.loads,
-    dict[str, Any]: json.loads,
-}
-_METADATA_READERS = {
-    field: (_ARGUMENT_NAMES.get(field, field.replace("_", " ")), _TEXT_READERS[get_args(hint)[0]])
-    for field, hint in get_type_hints(EventMetadata).items()
-}
-
-
-def _event_metadata(arguments: dict[str, str]) -> EventMetadata | None:
-    """Trace arguments as text, sorted into fields; None if none of them belongs to a field."""
-    fields: dict[str, Any] = {}
-    for field, (name, read) in _METADATA_READERS.items():
-        text = arguments.get(name)
-        fields[field] = None if text is None else read(text)
-    return EventMetadata(**fields) if any(value is not None for value in fields.values()) else None
-
-
 class FunctionEvent(FormattedTimesMixin):
     """One event. Made by hand it is a plain object; from a profile it reads its values from the metrics when asked."""
 
@@ -227,7 +142,7 @@ class FunctionEvent(FormattedTimesMixin):
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
-    linked_correlation_id: int = 0
+    linked_correlation_id: int
     event_metadata: EventMetadata | None = None
 
     _view: View | None = None
@@ -282,7 +197,7 @@ class FunctionEvent(FormattedTimesMixin):
             del given[passing]
         given["time_range"] = Interval(start_us, end_us)
         given["device_resource_id"] = thread if device_resource_id is None else device_resource_id
-        given["event_metadata"] = _event_metadata(extra_meta) if extra_meta else None
+        given["event_metadata"] = event_metadata(extra_meta) if extra_meta else None
         given.update(kernels=[], cpu_children=[], cpu_parent=None, all_flops=flops, _metadata_json=metadata_json)
         self.__dict__.update(given)
 
@@ -454,6 +369,9 @@ class View:
             found = FunctionEvent.__new__(FunctionEvent)
             found.__dict__["_view"] = self
             found.__dict__["_place"] = place
+            if self.metrics.use_device:
+                found.__dict__["use_device"] = self.metrics.use_device
+                found.__dict__["device_type"] = DeviceType(self.track(place).device_type)
             self._events[place] = found
         return found
 
@@ -518,6 +436,28 @@ def _cpu_parent(view: View, place: int) -> FunctionEvent | None:
     return view.event(parent) if parent >= 0 else None
 
 
+def _device_index(view: View, place: int) -> int:
+    track = view.track(place)
+    number: int = track.device_index if track.device_type else view.metrics.capture.pid
+    return number
+
+
+def _kernels(view: View, place: int) -> list[Kernel]:
+    if view.metrics.use_device is None:
+        return []
+    found = view.metrics.launched.of(place)
+    return [Kernel(view.kind(work).name, view.track(work).device_index, _length_us(view, work)) for work in found]
+
+
+def _length_us(view: View, place: int) -> float:
+    return int(view.metrics.total_ns[place]) / 1000
+
+
+def _linked_id(view: View, place: int) -> int:
+    launcher = int(view.metrics.launcher[place]) if view.metrics.use_device else -1
+    return int(view.metrics.ids[launcher]) if launcher >= 0 else 0
+
+
 def _device_resource(view: View, place: int) -> int:
     track = view.track(place)
     number: int = track.index if view.is_mark(place) else track.native_id
@@ -543,7 +483,8 @@ READERS: dict[str, Reader] = {
         view.track(place).index if view.is_mark(place) else int(view.metrics.forward_thread[place])
     ),
     "time_range": _time_range,
-    "kernels": lambda view, place: [],
+    "kernels": _kernels,
+    "linked_correlation_id": _linked_id,
     "cpu_children": lambda view, place: [view.event(child) for child in view.metrics.children.of(place)],
     "cpu_parent": _cpu_parent,
     "input_shapes": _of_regions(lambda view, place: plain_shapes(view.inputs(place).shapes), []),
@@ -556,11 +497,11 @@ READERS: dict[str, Reader] = {
     "scope": lambda view, place: view.kind(place).scope,
     "cpu_memory_usage": lambda view, place: int(view.metrics.memory[place]),
     "sequence_nr": lambda view, place: int(view.metrics.seq[place]),
-    "device_index": _of_regions(lambda view, place: view.metrics.capture.pid, 0),
+    "device_index": _of_regions(_device_index, 0),
     "device_resource_id": _device_resource,
     "flops": lambda view, place: int(view.metrics.flops[place]),
     "all_flops": lambda view, place: int(view.metrics.all_flops[place]),
-    "is_user_annotation": lambda view, place: view.kind(place).category == USER_ANNOTATION,
+    "is_user_annotation": lambda view, place: is_annotation(view.kind(place)),
     "is_python_function": lambda view, place: view.kind(place).category == PYTHON_FUNCTION,
     "activity_type": _of_regions(lambda view, place: view.kind(place).category, None),
     "flow_id": _flow_field(0, 0),

@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 
 from .. import _tap
 from . import tree
-from .capture import PYTHON_FUNCTION, Capture, Kind
+from .capture import GPU_USER_ANNOTATION, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind
 from .columns import EventColumns, MemoryColumns, columns_of, memory_of
+from .config import DeviceType
 
 Ints = NDArray[np.int64]
 
+_DEVICE_NAMES = {int(DeviceType.PrivateUse1): "privateuseone"}
 EMPTY_INPUTS = _tap.InputRecord([], [], [], [])
+
+
+def is_annotation(kind: Kind) -> bool:
+    """Whether it is the user's own region, or what of it ran on a device."""
+    return kind.category in (USER_ANNOTATION, GPU_USER_ANNOTATION)
 
 
 class _Shown(NamedTuple):
@@ -32,6 +39,8 @@ class _Shown(NamedTuple):
     share: Ints | None
     # Numbers from 1: of Python functions among themselves, of all other events, marks last.
     number: Ints
+    # What ties work on devices to the events that launched it; None where there are no devices.
+    link: Ints | None
     # Bytes of marks; empty where there are no marks.
     nbytes: Ints
     # Whether every two events of a thread are disjoint or one inside the other, and how many echoes are left out.
@@ -67,15 +76,31 @@ class Metrics:
         start, end = regions.start_ns, regions.end_ns
         parts = [tree.nest(start[low:high], end[low:high]) for low, high in itertools.pairwise(bounds)]
         nests = all(part.share is None for part in parts)
+        link = self._links()
+        if link is not None:
+            # Work on a device is a part of what launched it, not of what its stream does around it.
+            parts = [
+                part._replace(parent=np.full_like(part.parent, -1)) if track.device_type else part
+                for part, track in zip(parts, self.capture.tracks)
+            ]
         order, parent, share = tree.merge_threads(parts, bounds, start, end)
         columns = regions.take(order)
+        link = None if link is None else link[order]
         number = self._numbers(columns.kind)
         kept = ~tree.lone_echoes(parent, self._names(columns.kind)[columns.kind])
         merged = 0 if self._echoes else int((~kept).sum())
         if merged:
             parent = tree.compact(tree.splice(parent, ~kept), kept)
             columns, share, number = columns.take(kept), None if share is None else share[kept], number[kept]
-        return self._with_marks(_Shown(columns, parent, share, number, np.zeros(0, np.int64), nests, merged))
+            link = None if link is None else link[kept]
+        return self._with_marks(_Shown(columns, parent, share, number, link, np.zeros(0, np.int64), nests, merged))
+
+    def _links(self) -> Ints | None:
+        tracks = self.capture.tracks
+        if not any(track.device_type for track in tracks):
+            return None
+        parts = [np.zeros(len(track), np.int64) if track.link is None else track.link for track in tracks]
+        return np.concatenate(parts)
 
     def _numbers(self, kinds: NDArray[np.int32]) -> Ints:
         python = self._kind_table(kinds, lambda kind: kind.category == PYTHON_FUNCTION)[kinds]
@@ -113,7 +138,8 @@ class Metrics:
             share = np.concatenate([share, np.zeros(count, np.int64)])[order]
         number = np.concatenate([shown.number, self._last_number(shown) + np.arange(1, count + 1)])[order]
         nbytes = np.concatenate([np.zeros(len(columns), np.int64), memory.nbytes[marks]])[order]
-        return shown._replace(columns=everything.take(order), parent=parent, share=share, number=number, nbytes=nbytes)
+        link = None if shown.link is None else np.concatenate([shown.link, np.zeros(count, np.int64)])[order]
+        return _Shown(everything.take(order), parent, share, number, link, nbytes, shown.nests, shown.merged)
 
     def _last_number(self, shown: _Shown) -> int:
         """How many events there are that are no Python functions, echoes included."""
@@ -254,6 +280,71 @@ class Metrics:
         inner = self.parent >= 0
         taken = np.bincount(self.parent[inner], weights=self.memory[inner], minlength=len(self))
         return self.memory - taken.astype(np.int64)
+
+    # Devices
+
+    @cached_property
+    def use_device(self) -> str | None:
+        """The kind of devices that something ran on, as torch names it."""
+        found = next((track.device_type for track in self.capture.tracks if track.device_type), 0)
+        return _DEVICE_NAMES.get(found, DeviceType(found).name.lower()) if found else None
+
+    @cached_property
+    def is_device(self) -> NDArray[np.bool_]:
+        """Which events ran on a device."""
+        devices = np.array([track.device_type != 0 for track in self.capture.tracks], bool)
+        return devices[self.track]
+
+    @cached_property
+    def launcher(self) -> Ints:
+        """For each piece of work on a device the event that launched it, -1 for everything else."""
+        launcher = np.full(len(self), -1, np.int64)
+        link = self._shown.link
+        if link is None:
+            return launcher
+        processes = np.array([track.pid for track in self.capture.tracks], np.int64)[self.track]
+        _, code = np.unique(np.stack([link, processes]), axis=1, return_inverse=True)
+        code = code.reshape(-1)
+        wanted = np.flatnonzero(self.is_device & (link != 0) & ~self.of_kinds(is_annotation))
+        launching = np.flatnonzero(~self.is_device & (link != 0))
+        # Of events with one number the outermost comes first: an op before the runtime's call in it.
+        launching = launching[np.argsort(code[launching], kind="stable")]
+        place = np.searchsorted(code[launching], code[wanted])
+        found = place < len(launching)
+        wanted, place = wanted[found], launching[place[found]]
+        same = code[place] == code[wanted]
+        launcher[wanted[same]] = place[same]
+        return launcher
+
+    @cached_property
+    def launched(self) -> tree.Children:
+        """The other way round: the work on devices that each event launched."""
+        return tree.children_of(self.launcher)
+
+    @cached_property
+    def self_device_ns(self) -> Ints:
+        """Time on devices: of an event there its length, of another one what it launched itself."""
+        work = np.flatnonzero(self.launcher >= 0)
+        lengths = self.total_ns[work].astype(np.float64)
+        own = np.bincount(self.launcher[work], weights=lengths, minlength=len(self)).astype(np.int64)
+        return np.where(self.is_device, self.total_ns, own)
+
+    @cached_property
+    def device_ns(self) -> Ints:
+        """The same, with what the events inside launched."""
+        total = np.where(self.is_device, self.total_ns, 0)
+        work = np.flatnonzero(self.launcher >= 0)
+        around = self.launcher[work]
+        while len(work):
+            np.add.at(total, around, self.total_ns[work])
+            around = self.parent[around]
+            work, around = work[around >= 0], around[around >= 0]
+        return total
+
+    @cached_property
+    def external_ids(self) -> Ints:
+        """Ids as traces tell them: work on a device has that of the event which launched it."""
+        return np.where(self.launcher >= 0, self.ids[self.launcher], self.ids) if self.use_device else self.ids
 
     # Inputs and FLOPs
 

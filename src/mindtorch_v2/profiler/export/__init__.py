@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..capture import Capture
+from ..config import TRACE_FLAGS
 from ..metrics import Metrics
 from .chrome import write_trace
 
@@ -21,12 +22,14 @@ class Format(NamedTuple):
     write: Callable[[Capture, Path], None]
 
 
-def _write_chrome(capture: Capture, path: Path) -> None:
-    metadata = {key: json.dumps(value) for key, value in capture.metadata.items() if key != "trace_id"}
+def write_chrome(capture: Capture, path: Path) -> None:
+    """Write a capture as a Chrome trace, with the metadata it has; `.gz` is compressed."""
+    flags = {flag: "1" for flag, option in TRACE_FLAGS.items() if getattr(capture.options, option)}
+    metadata = flags | {key: json.dumps(value) for key, value in capture.metadata.items() if key != "trace_id"}
     write_trace(Metrics(capture), path, str(capture.metadata.get("trace_id", "")), metadata)
 
 
-_CHROME = Format("Chrome trace (Perfetto, chrome://tracing, HTA, TensorBoard)", _write_chrome)
+_CHROME = Format("Chrome trace (Perfetto, chrome://tracing, HTA, TensorBoard)", write_chrome)
 
 FORMATS: dict[str, Format] = {
     ".json": _CHROME,

@@ -251,7 +251,7 @@ class _Trace:
 
     def _op_arguments(self, part: NDArray[np.int64], lines: Lines) -> list[bytes]:
         metrics, ends = self.metrics, self._op_ends
-        lines.text('"External id":').number(metrics.ids[part])
+        lines.text('"External id":').number(metrics.external_ids[part])
         sequence = metrics.seq[part]
         numbered = sequence >= 0
         if numbered.any():

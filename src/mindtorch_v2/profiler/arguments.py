@@ -1,0 +1,77 @@
+"""The arguments of trace events read back: inputs with shapes, strides and types, each distinct set kept once."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+_INPUT_KEYS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
+
+
+class Arguments(NamedTuple):
+    """What an InputRecord holds, and whatever else a trace tells of an event."""
+
+    shapes: list[Any]
+    strides: list[Any]
+    dtypes: list[str]
+    concrete: list[Any]
+    keywords: tuple[tuple[str, Any], ...] = ()
+
+
+class InputTable(list[Arguments]):
+    """Distinct arguments by number; number 0 is for none."""
+
+    def __init__(self) -> None:
+        super().__init__([Arguments([], [], [], [])])
+        self._numbers: dict[bytes, int] = {}
+
+    def intern(self, args: dict[str, Any]) -> int:
+        """The number of these arguments; mappings that are equal share it."""
+        if not args:
+            return 0
+        # Version 2 writes equal values as equal bytes, and much faster than JSON. Nothing is ever read from it.
+        key = marshal.dumps(args, 2)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self)
+            self.append(_arguments(args))
+        return found
+
+
+def _arguments(args: Mapping[str, Any]) -> Arguments:
+    shapes, strides, dtypes, texts = (list(args.get(key) or ()) for key in _INPUT_KEYS)
+    count = max(map(len, (shapes, strides, dtypes, texts)))
+    keywords = tuple((key, value) for key, value in args.items() if key not in _INPUT_KEYS)
+    return Arguments(
+        [_sizes(value) for value in _padded(shapes, count)],
+        [_sizes(value) for value in _padded(strides, count)],
+        [str(value or "") for value in _padded(dtypes, count)],
+        [concrete_value(value) for value in _padded(texts, count)],
+        keywords,
+    )
+
+
+def _padded(values: list[Any], count: int) -> list[Any]:
+    return values + [None] * (count - len(values))
+
+
+def _sizes(value: Any) -> list[Any]:
+    """Sizes of a tensor, or a list of them for a list of tensors."""
+    return value if isinstance(value, list) else []
+
+
+def concrete_value(text: Any) -> Any:
+    """A concrete input from the text that stands for it: numbers, bools and lists of them; other text stays text."""
+    if not isinstance(text, str):
+        return text
+    if text.startswith("[") and text.endswith("]"):
+        return [concrete_value(item) for item in text[1:-1].split(", ")] if len(text) > 2 else []
+    if text in ("", "True", "False"):
+        return {"": None, "True": True, "False": False}[text]
+    for number in (int, float, complex):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,504 @@
+"""Chrome traces in Kineto's dialect, ours and torch's, turned into a capture.
+
+It owns what the fields of such a file mean. It executes nothing of it and keeps no event, only columns.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _tap
+from . import tree
+from .arguments import InputTable
+from .capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
+from .config import TRACE_FLAGS, DeviceType, RecordOptions
+from .jsonstream import JsonStream
+
+_EVALUATE = "autograd::engine::evaluate_function: "
+_LIMIT_NS = 1 << 61
+_ROW, _MEMORY_ROW = struct.Struct("=4q3i"), struct.Struct("=3q")
+_ROW_TYPE = np.dtype("i8,i8,i8,i8,i4,i4,i4")
+# What a trace says of its own form, not of the run.
+_FORM_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", *TRACE_FLAGS}
+_DEVICE_CATEGORIES = frozenset("kernel gpu_memcpy gpu_memset gpu_user_annotation hpu_op".split())
+_DEVICE_TYPES = {
+    "xpu": DeviceType.XPU,
+    "mtia": DeviceType.MTIA,
+    "hpu": DeviceType.HPU,
+    "privateuse1": DeviceType.PrivateUse1,
+}
+# Arguments that differ from call to call; the others are worth keeping once for all calls that share them.
+_OWN_ARGUMENTS = frozenset(
+    ("External id", "Sequence number", "Fwd thread id", "Record function id", "Ev Idx", "Call stack", "Python thread",
+     "Python id", "Python parent id", "Python module id", "Module path", "finished")
+)  # fmt: skip
+
+# The events most of a trace consists of, as torch and this package lay them out: what these match needs no JSON parser
+# but for the arguments that many events share. Anything else, escapes included, is read as JSON.
+_INT, _TEXT, _TIME = r"(\d{1,18})", r'"([^"\\\x00-\x1f]*)"', r"(\d{1,15}\.\d{3})"
+_LAYOUT = (
+    rf'{{ "ph": "X", "cat": "(cpu_op|user_annotation|python_function)", "name": {_TEXT}, "pid": {_INT}, "tid": {_INT}, '
+    rf'"ts": {_TIME}, "dur": {_TIME}, "args": {{ (?:"External id": {_INT}, )?'
+    rf'(?:"Sequence number": {_INT}, "Fwd thread id": \d+, )?(?:"Python parent id": (?:\d+|null), "Python id": \d+, )?'
+    r'(?:"Ev Idx": \d+, )?(?:"Record function id": \d+, )?([^{}]*)} } ,'
+    rf'|{{ "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "\[memory\]", "pid": {_INT}, "tid": {_INT}, '
+    rf'"ts": {_TIME}, "args": {{ (?:"Ev Idx": \d+, )?"Total Reserved": \d+, "Total Allocated": \d+, '
+    rf'"Bytes": (-?\d{{1,18}}), "Device Id": -1, "Device Type": 0, "Addr": {_INT}'
+    r'(?:, "finished": (?:true|false))?(?:, "Ev Idx": \d+)?\s*} } ,'
+    r'|{ "ph": "[sf]", "id": \d+, "pid": \d+, "tid": \d+, "ts": \d+\.\d+, "cat": "fwdbwd", "name": "fwdbwd"'
+    r'(?:, "bp": "e")?\s*} ,'
+)
+# A space after punctuation stands for any white space, also before a comma.
+for _mark, _pattern in {"{ ": r"\{\s*", "} ": r"\}\s*", ", ": r"\s*,\s*", '": ': r'":\s*'}.items():
+    _LAYOUT = _LAYOUT.replace(_mark, _pattern)
+_COMMON_EVENT = re.compile(rf"\s*(?:{_LAYOUT})").match
+_REGION_GROUPS, _MEMORY_GROUPS = 9, 14
+
+# A thread's own name in the title it has in traces.
+_THREAD_TITLE = re.compile(r"thread \d+ \((.*)\)").fullmatch
+
+
+def read_chrome(path: str | os.PathLike[str]) -> Capture:
+    """The capture in a Chrome trace, plain or gzipped; TraceError says where a file stops making sense."""
+    with JsonStream(path) as stream:
+        reader = _Reader(stream)
+        first = stream.peek()
+        if first == "[":
+            reader.read_events()
+        elif first == "{":
+            for key in stream.fields():
+                if key == "traceEvents" and stream.peek() == "[":
+                    reader.read_events()
+                else:
+                    reader.fields[key] = stream.value()
+        else:
+            raise stream.error("a trace begins with { or [")
+        stream.finish()
+        if not reader.has_events:
+            raise stream.error('there is no list of "traceEvents" in this file')
+        return reader.capture()
+
+
+@dataclass
+class _Lane:
+    """The regions of one thread or stream as they come, in nanoseconds of the file's clock."""
+
+    pid: Any
+    tid: Any
+    is_device: bool
+    # Packed rows of regions (times, sequence number, link, kind, inputs, stack) and of memory (time, bytes, address).
+    rows: bytearray = field(default_factory=bytearray)
+    memory: bytearray = field(default_factory=bytearray)
+    open: list[dict[str, Any]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.memory)
+
+    def columns(self) -> NDArray[Any]:
+        return np.frombuffer(self.rows, _ROW_TYPE)
+
+    def memory_columns(self) -> NDArray[np.int64]:
+        return np.frombuffer(self.memory, np.int64).reshape(-1, 3)
+
+
+class StackTexts:
+    """Stacks by number. Each is a text from a file, or another stack with one more entry inside of it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {"": 0}
+        self._stacks: list[Any] = [""]
+
+    def intern(self, stack: str | tuple[int, str]) -> int:
+        found = self._numbers.get(stack)
+        if found is None:
+            found = self._numbers[stack] = len(self._stacks)
+            self._stacks.append(stack)
+        return found
+
+    def read(self, stack: int) -> list[str]:
+        """Entries, innermost first."""
+        entries: list[str] = []
+        while stack:
+            found = self._stacks[stack]
+            if isinstance(found, str):
+                return entries + [entry for entry in found.split(";") if entry]
+            stack, entry = found
+            entries.append(entry)
+        return entries
+
+    def __len__(self) -> int:
+        return len(self._stacks)
+
+
+def _nanoseconds(microseconds: Any) -> int:
+    """Exact for times below 2**53 ns, which is why traces count from a base."""
+    if isinstance(microseconds, bool) or not isinstance(microseconds, (int, float)) or not math.isfinite(microseconds):
+        raise ValueError(f"expected a time in microseconds, got {microseconds!r}")
+    ns = microseconds * 1000 if isinstance(microseconds, int) else round(microseconds * 1000)
+    if abs(ns) >= _LIMIT_NS:
+        raise ValueError(f"a time out of range: {microseconds!r} µs")
+    return ns
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, got {value!r}")
+    return value
+
+
+def _whole(value: Any, otherwise: int) -> int:
+    """A whole number of 64 bits; `otherwise` for anything that is none."""
+    return value if type(value) is int and abs(value) < 1 << 63 else otherwise
+
+
+class _Reader:
+    """Collects events, then makes the capture."""
+
+    def __init__(self, stream: JsonStream) -> None:
+        self.stream = stream
+        self.fields: dict[str, Any] = {}
+        self.has_events = False
+        self.lanes: dict[tuple[Any, Any], _Lane] = {}
+        self._lanes_by_text: dict[tuple[str, str], _Lane] = {}
+        self.kinds: list[Kind] = [Kind(MEMORY_EVENT_NAME, "", 0, MEMORY_MARK, None, None, None, -1, "")]
+        self._kind_numbers: dict[tuple[str, str, int, str], int] = {}
+        self.inputs = InputTable()
+        self.stacks = StackTexts()
+        # Arguments by their text: inputs, stack, module, path of the module.
+        self._known: dict[str, tuple[int, int, int, str]] = {}
+        self.names: dict[tuple[str, Any, Any], str] = {}
+        self.span: list[int] = []
+        self.launches: dict[int, int] = {}
+        self.asyncs: dict[Any, dict[str, Any]] = {}
+        self.device_type = DeviceType.CUDA
+        self.backward: set[str] = set()
+        self.notes: list[str] = []
+        self._negative = self._device_memory = 0
+        self._steps: dict[str, Callable[[dict[str, Any]], None]] = {
+            "X": self._region,
+            "B": lambda event: self._lane(event).open.append(event),
+            "E": self._end,
+            "b": self._begin_async,
+            "e": self._end_async,
+            "i": self._instant,
+            "I": self._instant,
+            "M": self._name,
+        }
+
+    # Events
+
+    def read_events(self) -> None:
+        """All items of the array at the stream's place."""
+        self.has_events = True
+        stream = self.stream
+        stream.expect("[")
+        if stream.peek() == "]":
+            stream.place += 1
+            return
+        while True:
+            self._read_common()
+            stream.peek()
+            begin = stream.position
+            self._read_other(stream.value(), begin)
+            if stream.expect(",]") == "]":
+                return
+
+    def _read_common(self) -> None:
+        """Events from the stream's place on, up to one that needs the JSON parser."""
+        text, place, match, pack_memory = self.stream.text, self.stream.place, _COMMON_EVENT, _MEMORY_ROW.pack
+        while found := match(text, place):
+            groups = found.lastindex
+            if groups == _REGION_GROUPS:
+                if not self._common_region(found.groups()):
+                    break
+            elif groups == _MEMORY_GROUPS:
+                pid, tid, time, nbytes, address = found.group(10, 11, 12, 13, 14)
+                row = pack_memory(int(time.replace(".", "")), int(nbytes), int(address))
+                self._lane_of(pid, tid).memory += row
+            place = found.end()
+        self.stream.place = place
+
+    def _common_region(self, parts: tuple[Any, ...]) -> bool:
+        """Add a region from what the pattern found; False if its arguments are no JSON after all."""
+        category, name, pid, tid, start, length, external, sequence, rest = parts[:_REGION_GROUPS]
+        shared, _, index = rest.rpartition('"Ev Idx":')
+        if not index.strip().isdigit():
+            shared = rest
+        known = self._known.get(shared)
+        if known is None:
+            try:
+                args = json.loads("{" + rest + "}")
+            except (ValueError, RecursionError):
+                return False
+            known = self._known[shared] = self._shared_arguments(args)
+        inputs, stack, module, path = known
+        kind = self._kind_numbers.get((category, name, module, path))
+        if kind is None:
+            kind = self._kind(category, name, module, path)
+        begin = int(start.replace(".", ""))
+        end = begin + int(length.replace(".", ""))
+        seq = -1 if sequence is None else int(sequence)
+        link = 0 if external is None else int(external)
+        self._lane_of(pid, tid).rows += _ROW.pack(begin, end, seq, link, kind, inputs, stack)
+        return True
+
+    def _lane_of(self, pid: str, tid: str) -> _Lane:
+        lane = self._lanes_by_text.get((pid, tid))
+        if lane is None:
+            key = (int(pid), int(tid))
+            lane = self.lanes.get(key)
+            if lane is None:
+                lane = self.lanes[key] = _Lane(*key, False)
+            self._lanes_by_text[pid, tid] = lane
+        return lane
+
+    def _read_other(self, event: Any, begin: int) -> None:
+        try:
+            step = self._steps.get(event["ph"])
+            if step is not None:
+                step(event)
+        except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+            raise self.stream.error_at(begin, f"an event that makes no sense: {reason}") from error
+
+    def _lane(self, event: dict[str, Any], is_device: bool = False) -> _Lane:
+        key = (event.get("pid", 0), event.get("tid", 0))
+        lane = self.lanes.get(key)
+        if lane is None:
+            for part in key:
+                if not isinstance(part, (int, str)):
+                    raise ValueError(f"expected a number or a text as pid and tid, got {part!r}")
+            lane = self.lanes[key] = _Lane(*key, is_device)
+        return lane
+
+    def _region(self, event: dict[str, Any]) -> None:
+        category = _text(event.get("cat", CPU_OP))
+        start, length = _nanoseconds(event["ts"]), _nanoseconds(event.get("dur", 0))
+        if category == "Trace":
+            self.span = [start, start + length]
+            return
+        if length < 0:
+            self._negative += 1
+            length = 0
+        args = event.get("args") or {}
+        inputs, stack, module, path = self._shared_arguments(args)
+        is_device = category in _DEVICE_CATEGORIES or ("stream" in args and "device" in args)
+        if not is_device:
+            self._note_launch(category, args)
+        link = _whole(args.get("External id"), 0)
+        if is_device and not link:
+            link = -_whole(args.get("correlation"), 0)
+        number = self._kind(category, _text(event["name"]), module, path)
+        sequence = _whole(args.get("Sequence number"), -1)
+        row = _ROW.pack(start, start + length, sequence, link, number, inputs, stack)
+        self._lane(event, is_device).rows += row
+
+    def _note_launch(self, category: str, args: Mapping[str, Any]) -> None:
+        """Device work that names no launching event is tied to one by the correlation of the call that launched it."""
+        family, _, sort = category.partition("_")
+        if sort in ("runtime", "driver"):
+            self.device_type = _DEVICE_TYPES.get(family, self.device_type)
+            external = _whole(args.get("External id"), 0)
+            if external:
+                self.launches[-_whole(args.get("correlation"), 0)] = external
+
+    def _shared_arguments(self, args: Mapping[str, Any]) -> tuple[int, int, int, str]:
+        inputs = self.inputs.intern({key: value for key, value in args.items() if key not in _OWN_ARGUMENTS})
+        stack = args.get("Call stack")
+        module = _whole(args.get("Python module id"), -1)
+        path = args.get("Module path")
+        return (
+            inputs,
+            self.stacks.intern(stack) if isinstance(stack, str) else 0,
+            module if module < 1 << 31 else -1,
+            path if isinstance(path, str) else "",
+        )
+
+    def _kind(self, category: str, name: str, module: int, path: str) -> int:
+        key = (category, name, module, path)
+        found = self._kind_numbers.get(key)
+        if found is None:
+            found = self._kind_numbers[key] = len(self.kinds)
+            overload, scope = "", _tap.FUNCTION
+            if category == CPU_OP and name.startswith("aten::"):
+                name, _, overload = name.partition(".")
+            if category == USER_ANNOTATION:
+                scope = _tap.USER_SCOPE
+            if name.startswith(_EVALUATE):
+                self.backward.add(name.removeprefix(_EVALUATE))
+            self.kinds.append(Kind(name, overload, scope, category, None, None, None, module, path))
+        return found
+
+    def _end(self, event: dict[str, Any]) -> None:
+        lane = self._lane(event)
+        if lane.open:
+            self._join(lane.open.pop(), event)
+
+    def _begin_async(self, event: dict[str, Any]) -> None:
+        self.asyncs[event.get("cat"), event.get("pid"), str(event.get("id"))] = event
+
+    def _end_async(self, event: dict[str, Any]) -> None:
+        begun = self.asyncs.pop((event.get("cat"), event.get("pid"), str(event.get("id"))), None)
+        if begun is not None:
+            self._join(begun, event)
+
+    def _join(self, begun: dict[str, Any], ended: dict[str, Any]) -> None:
+        """The region between two events that mark its ends."""
+        start, end = _nanoseconds(begun["ts"]), _nanoseconds(ended["ts"])
+        self._region({**begun, "ts": start / 1000, "dur": (end - start) / 1000})
+
+    def _instant(self, event: dict[str, Any]) -> None:
+        name = event.get("name")
+        if name == MEMORY_EVENT_NAME:
+            args = event["args"]
+            if args.get("Device Type", 0) != 0:
+                self._device_memory += 1
+                return
+            row = _MEMORY_ROW.pack(_nanoseconds(event["ts"]), args["Bytes"], args.get("Addr", 0))
+            self._lane(event).memory += row
+        elif name == "Record Window End" and self.span:
+            self.span[1] = max(self.span[1], _nanoseconds(event["ts"]))
+
+    def _name(self, event: dict[str, Any]) -> None:
+        args = event.get("args") or {}
+        for name in ("name", "labels"):
+            if isinstance(args.get(name), str):
+                tid = event.get("tid") if event["name"] == "thread_name" else None
+                self.names[_text(event["name"]), event.get("pid"), tid] = args[name]
+
+    # The capture
+
+    def capture(self) -> Capture:
+        """What has been read, as a capture."""
+        self._close()
+        lanes = [lane for lane in self.lanes.values() if len(lane)]
+        start, stop = self._bounds(lanes)
+        main = next((lane.pid for lane in lanes if not lane.is_device and isinstance(lane.pid, int)), 0)
+        tracks = [self._track(lane, index, start, main) for index, lane in enumerate(lanes, 1)]
+        self._name_backward()
+        options = self._options(tracks)
+        if options.stacks and not options.call_stacks:
+            self._stacks_from_functions(tracks)
+        base = self.fields.get("baseTimeNanoseconds")
+        links = np.concatenate([np.zeros(0, np.int64), *(track.link for track in tracks if track.link is not None)])
+        return Capture(
+            options,
+            0,
+            stop - start,
+            start + _whole(base, 0),
+            tracks,
+            self.kinds,
+            self.inputs,
+            self.stacks,  # type: ignore[arg-type]
+            0,
+            main,
+            self.names.get(("process_name", main, None), "python"),
+            int(links[links > 0].min(initial=_LIMIT_NS)) if (links > 0).any() else 1,
+            main_thread=main,
+            metadata={key: value for key, value in self.fields.items() if key not in _FORM_FIELDS},
+            notes=self.notes,
+        )
+
+    def _bounds(self, lanes: list[_Lane]) -> tuple[int, int]:
+        """First and last time of all."""
+        times = [np.array(self.span, np.int64)]
+        for lane in lanes:
+            rows = lane.columns()
+            times += [rows["f0"], rows["f1"], lane.memory_columns()[:, 0]]
+        ends = [(int(part.min()), int(part.max())) for part in times if len(part)]
+        return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+    def _close(self) -> None:
+        """Regions that never ended are lost, which a reader should know; so is what is left out."""
+        unended = len(self.asyncs) + sum(len(lane.open) for lane in self.lanes.values())
+        if unended:
+            self.notes.append(f"{unended} regions had no end and are left out")
+        if self._negative:
+            self.notes.append(f"{self._negative} regions had a negative length, which is taken as none")
+        if self._device_memory:
+            self.notes.append(f"{self._device_memory} memory events of devices are left out")
+
+    def _track(self, lane: _Lane, index: int, origin: int, main: int) -> Track:
+        rows, memory = lane.columns(), lane.memory_columns()
+        # The order in which they ended; of equal ones the first in the file is the outer one.
+        order = np.lexsort((-np.arange(len(rows)), -rows["f0"], rows["f1"]))
+        start, end, seq, link, kind, inputs, stack = (rows[name][order] for name in rows.dtype.names or ())
+        if lane.is_device:
+            link = np.array([self.launches.get(number, number) for number in link.tolist()], np.int64)
+        time, nbytes, address = memory[np.argsort(memory[:, 0], kind="stable")].T.copy()
+        title = self.names.get(("thread_name", lane.pid, lane.tid), "")
+        if named := _THREAD_TITLE(title):
+            title = named[1]
+        elsewhere = not lane.is_device and lane.pid != main
+        return Track(
+            index,
+            lane.tid if isinstance(lane.tid, int) else index,
+            title or str(lane.tid),
+            start - origin,
+            end - origin,
+            kind,
+            seq,
+            inputs,
+            stack,
+            time - origin,
+            nbytes,
+            address,
+            (lane.pid if isinstance(lane.pid, int) else -1) if elsewhere else 0,
+            self.names.get(("process_name", lane.pid, None), str(lane.pid)) if elsewhere or lane.is_device else "",
+            int(self.device_type) if lane.is_device else 0,
+            lane.pid if lane.is_device and isinstance(lane.pid, int) else 0,
+            link,
+        )
+
+    def _name_backward(self) -> None:
+        """Kinds of autograd nodes: what the engine says it evaluates. Formulas for FLOPs come from the ops here."""
+        formulas = {row.name: row for row in _tap.EVENTS if row.flops is not None or row.all_flops is not None}
+        for number, kind in enumerate(self.kinds):
+            if kind.category == CPU_OP and kind.name in self.backward:
+                self.kinds[number] = kind._replace(scope=_tap.BACKWARD_FUNCTION)
+            elif kind.category == CPU_OP and kind.name in formulas:
+                row = formulas[kind.name]
+                self.kinds[number] = kind._replace(flops=row.flops, all_flops=row.all_flops)
+
+    def _options(self, tracks: list[Track]) -> RecordOptions:
+        said = {option: bool(self.fields.get(flag)) for flag, option in TRACE_FLAGS.items()}
+        said["shapes"] |= any(record.shapes for record in self.inputs)
+        said["memory"] |= any(len(track.nbytes) for track in tracks)
+        said["stacks"] |= any(kind.category == PYTHON_FUNCTION and kind.module_id < 0 for kind in self.kinds)
+        return RecordOptions(
+            **said,
+            all_threads=len(tracks) > 1,
+            overload_names=any(kind.overload for kind in self.kinds),
+            call_stacks=len(self.stacks) > 1,
+        )
+
+    def _stacks_from_functions(self, tracks: list[Track]) -> None:
+        """Where a file holds no call stacks, those of events are the Python functions around them."""
+        is_python = np.array([kind.category == PYTHON_FUNCTION for kind in self.kinds])
+        for track in tracks:
+            if track.device_type == 0 and is_python[track.kind].any():
+                track.stack = self._stacks_of(track, is_python)
+
+    def _stacks_of(self, track: Track, is_python: NDArray[np.bool_]) -> NDArray[np.int32]:
+        order, parent, _ = tree.nest(track.start_ns, track.end_ns)
+        python = is_python[track.kind[order]]
+        outer = tree.splice(parent, ~python)
+        # The stack that what is directly in a Python function has.
+        inside = np.zeros(len(order) + 1, np.int32)
+        kinds = track.kind[order]
+        for place in np.flatnonzero(python).tolist():
+            entry = self.kinds[kinds[place]].name
+            inside[place] = self.stacks.intern((int(inside[outer[place]]), entry))
+        stacks = np.zeros(len(order), np.int32)
+        stacks[order] = np.where(python, 0, inside[outer])
+        return stacks

@@ -1,0 +1,63 @@
+"""A capture that answers for itself: events, averages and exports of what a file held, as a profile gives them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from functools import cached_property
+
+from . import export
+from .averages import Grouping
+from .capture import Capture
+from .events import View
+from .lists import EventList, averages_of_views, list_of_views
+from .metrics import Metrics
+
+
+class Trace(Capture):
+    """One recording that was read from a file."""
+
+    @classmethod
+    def of(cls, capture: Capture) -> Trace:
+        """The same capture with the methods of this class."""
+        return cls(**{part.name: getattr(capture, part.name) for part in fields(capture)})
+
+    @cached_property
+    def _view(self) -> View:
+        return View(Metrics(self))
+
+    @cached_property
+    def _events(self) -> EventList:
+        return list_of_views([self._view], self.options.memory, self.options.flops)
+
+    def events(self) -> EventList:
+        """All events; the same list each time it is asked for."""
+        return self._events
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
+    ) -> EventList:
+        """Events summed up by name and whatever else tells them apart."""
+        grouping = Grouping(group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
+        return averages_of_views([self._view], grouping, self.options.memory, self.options.flops)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write it in the format that the end of the path names: see `mindtorch_v2.profiler.export.FORMATS`."""
+        export.write(self, path)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a Chrome trace, whatever the path ends in; `.gz` is compressed."""
+        export.write_chrome(self, path)
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write `frame;frame;frame N` for each event that has a stack."""
+        self.events().export_stacks(path, metric)
+
+    def __repr__(self) -> str:
+        events = sum(len(track) for track in self.tracks)
+        seconds = (self.stop_ns - self.start_ns) / 1e9
+        return f"<Trace of {seconds:.6g} s: {events} events on {len(self.tracks)} tracks>"

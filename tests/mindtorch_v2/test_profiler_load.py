@@ -1,0 +1,225 @@
+"""Traces read back: our own and those of real torch, with GPU rows, and files that are no traces."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import TraceError, load, profile, record_function
+
+TORCH_TRACE = Path(__file__).parent / "data" / "torch_2_13_trace.json.gz"
+
+
+def train(**options: Any) -> profile:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    with profile(**options) as prof, record_function('step "one" é'):
+        model(torch.ones(3, 4)).sum().backward()
+    return prof
+
+
+def write_json(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+def facts(event: Any) -> tuple[Any, ...]:
+    span = event.time_range
+    return (
+        event.name,
+        event.trace_name,
+        event.id,
+        round(span.elapsed_us() * 1000),
+        event.sequence_nr,
+        event.fwd_thread,
+        event.scope,
+        event.input_shapes,
+        event.structured_input_strides,
+        event.input_dtypes,
+        event.concrete_inputs,
+        event.cpu_memory_usage,
+        event.self_cpu_memory_usage,
+        event.flops,
+        event.flow_id,
+        event.is_user_annotation,
+        event.python_module_id,
+        None if event.cpu_parent is None else event.cpu_parent.name,
+    )
+
+
+OPTIONS = [
+    {},
+    {"record_shapes": True, "profile_memory": True, "with_flops": True},
+    {"with_modules": True},
+    {"with_stack": True, "profile_memory": True},
+]
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_our_own_trace_comes_back_with_the_same_events(tmp_path: Path, options: dict[str, bool], suffix: str) -> None:
+    prof = train(**options)
+    prof.export_chrome_trace(tmp_path / f"a.{suffix}")
+    back = load(tmp_path / f"a.{suffix}")
+    assert [facts(event) for event in back.events()] == [facts(event) for event in prof.events()]
+    assert back.key_averages().table() == prof.key_averages().table()
+
+
+def test_a_trace_written_from_a_loaded_one_is_the_same(tmp_path: Path) -> None:
+    train(record_shapes=True, profile_memory=True, with_stack=True).export_chrome_trace(tmp_path / "a.json")
+    load(tmp_path / "a.json").export(tmp_path / "b.json")
+    first, second = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert first["traceEvents"] == second["traceEvents"]
+    assert {**first, "traceEvents": 0, "traceName": 0} == {**second, "traceEvents": 0, "traceName": 0}
+
+
+def test_stacks_come_from_the_python_functions_of_the_file(tmp_path: Path) -> None:
+    prof = train(with_stack=True)
+    prof.export_chrome_trace(tmp_path / "a.json")
+    back = load(tmp_path / "a.json")
+    linear = next(event for event in back.events() if event.name == "aten::linear")
+    assert linear.stack[0].endswith(": forward")
+    assert any(entry.startswith("nn.Module: Linear_0") for entry in linear.stack)
+    back.export_stacks(tmp_path / "a.txt")
+    assert "nn.Module:_Linear_0" in (tmp_path / "a.txt").read_text()
+
+
+def test_call_stacks_of_the_file_are_kept(tmp_path: Path) -> None:
+    args = {"External id": 1, "Call stack": "a.py(1): f;b.py(2): g;"}
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2.25, "args": args}
+    back = load(write_json(tmp_path / "a.json", {"traceEvents": [event]}))
+    assert back.events()[0].stack == ["a.py(1): f", "b.py(2): g"]
+    assert back.key_averages(group_by_stack_n=1)[0].stack == ["a.py(1): f"]
+
+
+def test_a_real_trace_of_torch(tmp_path: Path) -> None:
+    back = load(TORCH_TRACE)
+    events = back.events()
+    addmm = next(event for event in events if event.name == "aten::addmm")
+    assert addmm.input_shapes[1] == [5, 8]
+    assert addmm.input_dtypes[:3] == ["float"] * 3
+    assert addmm.concrete_inputs[3:] == [1, 1]
+    assert any(entry.startswith("nn.Module: Linear_0") for entry in addmm.stack)
+    assert addmm.cpu_memory_usage == 320
+    node = next(event for event in events if event.name == "AddmmBackward0")
+    assert node.scope == 1
+    assert node.flow_start is False
+    assert {"my_fwd", "aten::addmm"} <= {row.key for row in back.key_averages()}
+    back.export(tmp_path / "again.json.gz")
+    again = load(tmp_path / "again.json.gz")
+    assert [facts(event) for event in again.events()] == [facts(event) for event in events]
+
+
+def gpu_trace() -> list[dict[str, Any]]:
+    def x(cat: str, name: str, pid: int, tid: int, ts: float, dur: float, **args: Any) -> dict[str, Any]:
+        named = {key.replace("_", " "): value for key, value in args.items()}
+        return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": named}
+
+    return [
+        {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
+        x("user_annotation", "step", 9, 9, 100.0, 100.0, External_id=1),
+        x("cpu_op", "aten::linear", 9, 9, 110.0, 50.0, External_id=2),
+        x("cpu_op", "aten::addmm", 9, 9, 115.0, 40.0, External_id=3),
+        x("cuda_runtime", "cudaLaunchKernel", 9, 9, 120.0, 5.0, External_id=3, correlation=77),
+        x("cuda_runtime", "cudaMemcpyAsync", 9, 9, 170.0, 5.0, External_id=1, correlation=78),
+        x("kernel", "sgemm", 0, 7, 130.0, 30.0, External_id=3, correlation=77, stream=7, device=0, grid=[1, 1, 1]),
+        x("gpu_memcpy", "Memcpy DtoH", 0, 7, 180.0, 4.0, correlation=78, stream=7, device=0, bytes=64),
+        x("gpu_user_annotation", "step", 0, 7, 130.0, 54.0, External_id=1, stream=7, device=0),
+        {"ph": "s", "id": 77, "pid": 9, "tid": 9, "ts": 120.0, "cat": "ac2g", "name": "ac2g"},
+        {"ph": "f", "id": 77, "pid": 0, "tid": 7, "ts": 130.0, "cat": "ac2g", "name": "ac2g", "bp": "e"},
+    ]
+
+
+def test_work_of_a_gpu_counts_for_the_ops_that_launched_it(tmp_path: Path) -> None:
+    back = load(write_json(tmp_path / "gpu.json", {"traceEvents": gpu_trace()}))
+    rows = {(row.key, row.device_type.name): row for row in back.key_averages()}
+    addmm, linear, kernel = rows["aten::addmm", "CPU"], rows["aten::linear", "CPU"], rows["sgemm", "CUDA"]
+    assert (addmm.self_device_time_total, linear.self_device_time_total) == (30, 0)
+    assert (addmm.device_time_total, linear.device_time_total, rows["step", "CPU"].device_time_total) == (30, 30, 34)
+    assert (kernel.self_device_time_total, kernel.self_cpu_time_total, kernel.cpu_time_total) == (30, 0, 0)
+    assert addmm.self_cpu_time_total == 35
+    table = back.key_averages().table(sort_by="self_cuda_time_total")
+    assert "Self CUDA time total: 34.000us" in table
+    event = next(event for event in back.events() if event.name == "aten::addmm")
+    assert [tuple(work) for work in event.kernels] == [("sgemm", 0, 30)]
+    assert back.events().key_averages().table() == back.key_averages().table()
+
+
+def test_gpu_rows_survive_another_export(tmp_path: Path) -> None:
+    load(write_json(tmp_path / "a.json", gpu_trace())).export(tmp_path / "b.json")
+    back = load(tmp_path / "b.json")
+    kernel = next(event for event in back.events() if event.name == "sgemm")
+    assert (kernel.device_type.name, kernel.device_index, kernel.device_resource_id) == ("CUDA", 0, 7)
+    assert kernel.kwinputs["correlation"] == 77
+    assert {row.key: row.self_device_time_total for row in back.key_averages()}["aten::addmm"] == 30
+
+
+def test_regions_given_by_their_ends(tmp_path: Path) -> None:
+    ends = [
+        {"ph": "B", "cat": "cpu_op", "name": "outer", "pid": 1, "tid": 1, "ts": 1},
+        {"ph": "b", "cat": "cpu_op", "name": "crossing", "id": "x", "pid": 1, "tid": 1, "ts": 2},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 5},
+        {"ph": "e", "cat": "cpu_op", "name": "crossing", "id": "x", "pid": 1, "tid": 1, "ts": 9},
+        {"ph": "B", "cat": "cpu_op", "name": "endless", "pid": 1, "tid": 1, "ts": 10},
+    ]
+    back = load(write_json(tmp_path / "a.json", ends))
+    assert {event.name: event.time_range.elapsed_us() for event in back.events()} == {"outer": 4, "crossing": 7}
+    assert back.notes == ["1 regions had no end and are left out"]
+
+
+EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, "args": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "reason"),
+    [
+        ("", 0, "begins with"),
+        ("hello", 0, "begins with"),
+        ('{"a": 1}', 8, "traceEvents"),
+        ('{"traceEvents": [{"ph": "X"', 27, "cut short"),
+        ('{"traceEvents": [{"ph": "X"}]}', 17, "'ts'"),
+        ('{"traceEvents": [3]}', 17, "no sense"),
+        ('{"traceEvents": []} x', 20, "more text"),
+        ('{"traceEvents": [' + "[" * 200_000, 17, "too deeply"),
+        ('{"traceEvents": [' + json.dumps({**EVENT, "ts": float("nan")}) + "]}", 17, "microseconds"),
+        ('{"traceEvents": [' + json.dumps({**EVENT, "ts": 1e300}) + "]}", 17, "out of range"),
+        ('{"traceEvents": [' + json.dumps({**EVENT, "name": 5}) + "]}", 17, "expected a text"),
+        ('{"traceEvents": [' + json.dumps({**EVENT, "tid": [1]}) + "]}", 17, "unhashable"),
+        ('{"a": ' + "9" * 5000 + "}", 6, "digits"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_the_place(tmp_path: Path, text: str, position: int, reason: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(TraceError, match=reason) as caught:
+        load(path)
+    assert caught.value.position == position
+    assert str(path) in str(caught.value)
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [EVENT] * 1000}).encode())[:-20])
+    with pytest.raises(TraceError, match="cut short"):
+        load(path)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bytes.json"
+    path.write_bytes(b'{"traceEvents": [\xff\xfe]}')
+    with pytest.raises(TraceError, match="UTF-8"):
+        load(path)
+
+
+def test_the_line_of_an_error_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "lines.json"
+    path.write_text('{\n"traceEvents": [\n' + json.dumps(EVENT) + ",\n" + '{"ph": "X", "ts": "soon"}\n]}')
+    with pytest.raises(TraceError, match="line 4"):
+        load(path)
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.json")
