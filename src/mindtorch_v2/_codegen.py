@@ -20,6 +20,9 @@ NAMESPACE = _tap.NAMESPACE
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<required>", "__slots__": ()})()
 NAMESPACE.update(MISSING=MISSING, INF=math.inf, NUMBERS=frozenset((int, float, bool, complex, type(None))))
 
+# The flags with which a row has inputs or a stack.
+_WIDE = _tap.SHAPES | _tap.STACKS
+
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
 
@@ -118,15 +121,14 @@ def array_of(argument: Argument) -> str:
     return name
 
 
-def _inputs_key(op: Any, numbers: frozenset[str] | None) -> str:
-    """Source of the tuple that stands for a call's inputs.
+def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
+    """Source of the tuple that stands for a call's inputs; tensors in it are ids of their layouts.
 
     `numbers` names the tensor arguments that are numbers in this case; None where that is not known.
     """
     parts = []
     for argument in op.schema.arguments:
         name = argument.python_name
-        tensor = f"({name}._a.shape, {name}._a.strides, {name}._a.dtype)"
         # Numbers are told apart by type too: 1, 1.0 and True are one key of a dict.
         value = f'("value", type({name}), {name})'
         other = f"{value} if type({name}) in NUMBERS else INPUT({name})"
@@ -135,9 +137,13 @@ def _inputs_key(op: Any, numbers: frozenset[str] | None) -> str:
             NAMESPACE[constant] = ("value", type(op.fixed[name]), op.fixed[name])
             parts.append(constant)
         elif argument.type == "Tensor" and op.takes_numbers and numbers is None:
-            parts.append(f"({tensor} if {plain(name)} else {other})")
+            parts.append(f"(LAYOUT({name}) if {plain(name)} else {other})")
+        elif argument.type == "Tensor" and not (numbers and argument.name in numbers):
+            lines.add("try:", f"    k_{name} = {name}._k", "except AttributeError:", f"    k_{name} = None")
+            lines.add(f"if k_{name} is None: k_{name} = LAYOUT({name})")
+            parts.append(f"k_{name}")
         elif argument.type == "Tensor":
-            parts.append(value if numbers and argument.name in numbers else tensor)
+            parts.append(value)
         elif argument.type in ("int", "bool", "str", "float"):
             parts.append(name)
         else:
@@ -146,15 +152,19 @@ def _inputs_key(op: Any, numbers: frozenset[str] | None) -> str:
 
 
 def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None = None) -> None:
-    """Everything a twin does before the op itself; leaves the lines inside a `try`."""
+    """What is recorded before the op itself; leaves the lines inside a `try`."""
+    # Underscores keep locals apart from arguments, some of which are called key or out.
     lines.add("try:", "    lane = LANES.lane", "except AttributeError:", "    lane = LANE()")
-    lines.add("seq = SEQ if GRAD() else -1" if op.takes_tensors else "seq = -1")
+    lines.add("out_ = lane.out" if flags & _WIDE else "out_ = lane.lean_out")
+    lines.add("seq = SEQ if lane.grad else -1" if op.takes_tensors else "seq = -1")
     if flags & _tap.SHAPES:
-        # An underscore keeps the local apart from arguments, some of which are called key.
-        lines.add(f"key_ = {_inputs_key(op, numbers)}", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
+        key = _inputs_key(lines, op, numbers)
+        lines.add(f"key_ = {key}", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
         lines.add("except TypeError:", "    ins = INTERN(FREEZE(key_))")
     if flags & _tap.STACKS:
         lines.add("stack = ENTER_OP()")
+    if _counts_result(op, flags):
+        lines.add("token_ = None")
     lines.add("t0 = clock()", "try:")
     lines.depth += 1
 
@@ -163,9 +173,23 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     lines.depth -= 1
     inputs = "ins" if flags & _tap.SHAPES else "0"
     stack = "stack" if flags & _tap.STACKS else "0"
-    lines.add("finally:", f"    lane.extend((t0, clock(), {op.event}, seq, {inputs}, {stack}))")
+    row = f"{op.event}, seq, {inputs}, {stack}" if flags & _WIDE else f"{op.event}, seq"
+    if _counts_result(op, flags):
+        # The result is there by now; one look at the clock serves both.
+        lines.add("finally:", "    now_ = clock()", f"    out_ += (t0, now_, {row})")
+        lines.add("    if token_ is not None:", "        marks_ = lane.marks")
+        lines.add("        marks_ += (now_, token_.nbytes, id(token_))")
+    else:
+        lines.add("finally:", f"    out_ += (t0, clock(), {row})")
     if flags & _tap.STACKS:
         lines.add("    LEAVE_OP()")
+
+
+def _counts_result(op: Any, flags: int) -> bool:
+    """Whether the op itself says what memory its result takes, as opposed to ops it calls or a function it uses."""
+    if not flags & _tap.MEMORY or op.kind != "kernel" or op.calls is not None or not op.takes_tensors:
+        return False
+    return len(op.schema.returns) == 1 and not op.schema.returns_list
 
 
 def saved_items(op: Any) -> list[tuple[str, str]]:
@@ -295,13 +319,14 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         return
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
     lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None")
+    if flags & _tap.SHAPES:
+        lines.add("t0_._k = None")
     if flags & _tap.MEMORY and op.calls is not None:
         # The ops of the body have counted the memory.
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None", "t0_._ag = None")
     elif flags & _tap.MEMORY:
-        # What CountedStorage does, with the lane that is at hand.
-        lines.add("t0_._v = v = NEW(COUNTED)", "v.version = 0", "v.nbytes = size = r0.nbytes")
-        lines.add("lane.note((clock(), size, id(v)))", "t0_._ag = None")
+        # What CountedStorage does; the end of the event notes it.
+        lines.add("t0_._v = token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes", "t0_._ag = None")
     else:
         lines.add("t0_._v = None", "t0_._ag = None")
     if op.differentiable:
@@ -320,7 +345,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     lines.add("return t0_")
 
 
-def finish_view(lines: Lines, op: Any) -> None:
+def finish_view(lines: Lines, op: Any, flags: int) -> None:
     """Wrap `r0`, a view of the first argument, into a tensor that shares its storage."""
     first = op.schema.arguments[0].python_name
     lines.add(
@@ -330,6 +355,7 @@ def finish_view(lines: Lines, op: Any) -> None:
         f"if v is None: v = {first}._v = STORAGE()",
         "t0_._v = v",
         "t0_._ag = t0_._view = None",
+        *(["t0_._k = None"] if flags & _tap.SHAPES else []),
         "if GRAD():",
     )
     lines.depth += 1
@@ -366,7 +392,7 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
         memory = f"COUNTED(r{i})" if flags & _tap.MEMORY else "None"
         lines.add(f"if type(r{i}) is not ndarray: r{i} = FIX(r{i})")
         lines.add(f"t{i}_ = NEW(Tensor)", f"t{i}_._a = r{i}", f"t{i}_._view = None", f"t{i}_._v = {memory}")
-        lines.add(f"t{i}_._ag = None")
+        lines.add(f"t{i}_._ag = None", *([f"t{i}_._k = None"] if flags & _tap.SHAPES else []))
     if op.differentiable:
         need = _load_edges(lines, op)
         lines.add(f"if ({need}) and GRAD():")

@@ -1,6 +1,6 @@
-"""Writes the public function of an op, or its recorded twin: the fast paths, and the way to the slow path.
+"""Writes the public function of an op: the fast paths, plain and recorded, and the way to the slow path.
 
-Plain function, twin and operator come from one template, so they cannot drift.
+What is recorded, what is not and operators come from one template, so they cannot drift.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _case(
     if op.schema.returns_list:
         finish_list(lines, op, live_flags)
     elif op.kind == "view":
-        finish_view(lines, op)
+        finish_view(lines, op, live_flags)
     elif len(op.schema.returns) > 1:
         finish_many(lines, op, live_flags)
     else:
@@ -352,19 +352,26 @@ def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     lines.depth -= 1
 
 
-def forward_source(op: Any, recorded: bool, flags: int = 0) -> str:
-    """The text of the public function of an op, or of its recorded twin."""
+def forward_source(op: Any, flags: int | None = None) -> str:
+    """The text of the public function of an op. With `flags` it can record, as a recorder with these flags wants it."""
     lines = Lines()
-    given = ", ".join(n for n in (signature(op, defaults=False), *op.aliases) if n)
-    lines.add(f"def {op.python_name}({given if recorded else signature(op)}):")
+    lines.add(f"def {op.python_name}({signature(op)}):")
     lines.depth += 1
     if op.differentiable:
         lines.add("global SEQ")
-    if not recorded:
-        _unpack_varargs(lines, op)
-        lines.add(f"if HOOK: return {f'RO_{op.python_name}' if op.twin else _aside('R', op)}({given})")
-    elif op.takes_tensors:
-        lines.add("if MODES:", f"    return {_slow(op)}")
+    _unpack_varargs(lines, op)
+    if flags is None or not op.records:
+        lines.add(f"if HOOK: return {_slow(op)}")
+    else:
+        lines.add("if HOOK:", f"    if not RECORDING: return {_slow(op)}")
+        lines.depth += 1
+        _paths(lines, op, flags, recorded=True)
+        lines.depth -= 1
+    _paths(lines, op, 0, recorded=False)
+    return lines.text()
+
+
+def _paths(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     lines.add(*(f"{name} = {literal(value)}" for name, value in (op.fixed or {}).items()))
     if op.kind == "mutate":
         _mutating(lines, op, flags, recorded)
@@ -373,4 +380,3 @@ def forward_source(op: Any, recorded: bool, flags: int = 0) -> str:
     else:
         _general(lines, op, flags, recorded)
     lines.add(f"return {_slow(op)}")
-    return lines.text()

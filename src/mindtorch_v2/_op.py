@@ -98,7 +98,7 @@ class Op:
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{self.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
-        self.twin = False  # operators: whether there is a recorded twin of its own
+        self.records = True  # False for operators that stand for several ops, which record themselves
         self.nondiff = nondiff
         self.replay = replay
         self.formulas = formulas or {}
@@ -264,9 +264,7 @@ def materialize(op: Op) -> types.FunctionType:
     NAMESPACE[f"E_{ident}"] = lambda *args: evaluate(op, args)
     if op.formulas:
         _materialize_backward(op)
-    _arm(op)
-    generated = _codegen.compile_function(_forward.forward_source(op, recorded=False), op.qualified)
-    replace_code(op.function, generated)
+    install(op, op.function, op.qualified)
     _materialized.append(op)
     return op.function
 
@@ -289,32 +287,33 @@ def replace_code(function: types.FunctionType, generated: types.FunctionType) ->
 
 
 _materialized: list[Op] = []
-_twins: dict[tuple[str, int], Any] = {}
+# Every generated function with what it was generated from and the label it goes by; and the code of its forms, by flags.
+_installed: dict[str, tuple[Op, types.FunctionType]] = {}
+_codes: dict[tuple[str, int | None], types.FunctionType] = {}
+# The flags functions were last made to record for; None before the first recording.
+_flags: list[int | None] = [None]
 
 
-def _arm(op: Op) -> None:
-    """Decide what an op calls when HOOK is set: its recorded twin, compiled when first needed, or the slow path."""
-    if _tap.SLOT.recorder is None:
-        NAMESPACE[f"R_{op.ident}"] = NAMESPACE[f"S_{op.ident}"]
-        return
-    flags = _tap.SLOT.flags & _tap.OP_FLAGS
-    twin = _twins.get((op.ident, flags))
-    NAMESPACE[f"R_{op.ident}"] = twin if twin is not None else lambda *args: _first_recorded(op, args)
+def install(op: Op, function: types.FunctionType, label: str) -> None:
+    """Generate the code of a function, in the form that is now wanted."""
+    _installed[label] = op, function
+    replace_code(function, _generated(op, label))
 
 
-def _first_recorded(op: Op, args: tuple[Any, ...]) -> Any:
-    twin = NAMESPACE[f"R_{op.ident}"] = _make_twin(op, _tap.SLOT.flags & _tap.OP_FLAGS)
-    return twin(*args)
-
-
-def _make_twin(op: Op, flags: int) -> Any:
-    source = _forward.forward_source(op, recorded=True, flags=flags)
-    twin = _twins[op.ident, flags] = _codegen.compile_function(source, f"{op.qualified}, recorded {flags}")
-    return twin
+def _generated(op: Op, label: str) -> types.FunctionType:
+    flags = _flags[0]
+    found = _codes.get((label, flags))
+    if found is None:
+        name = label if flags is None else f"{label}, recording {flags}"
+        found = _codes[label, flags] = _codegen.compile_function(_forward.forward_source(op, flags), name)
+    return found
 
 
 def _prepare(flags: int) -> None:
-    """Make the twins of all ops in use, and of those they call, so that a recording does not time their making."""
+    """Give all functions in use, and those they call, their recording form, so that no recording times its making.
+
+    They keep it afterwards: while nothing records it costs what the first form does.
+    """
     done = {op.name for op in _materialized}
     waiting, rows = list(_materialized), _by_name()
     while waiting:
@@ -323,9 +322,14 @@ def _prepare(flags: int) -> None:
             for op in rows.get(name, ()):
                 materialize(op)
                 waiting.append(op)
-    for op in _materialized:
-        if (op.ident, flags & _tap.OP_FLAGS) not in _twins:
-            _make_twin(op, flags & _tap.OP_FLAGS)
+    _record_with(flags & _tap.OP_FLAGS)
+
+
+def _record_with(flags: int) -> None:
+    if _flags[0] != flags:
+        _flags[0] = flags
+        for label, (op, function) in list(_installed.items()):
+            replace_code(function, _generated(op, label))
 
 
 def _called_names(op: Op) -> set[str]:
@@ -359,19 +363,18 @@ def _by_name() -> dict[str, list[Op]]:
 
 def _recorder_changed(flags: int) -> None:
     recorder = _tap.SLOT.recorder
-    NAMESPACE["ENTER_OP"] = recorder.enter_op if recorder is not None else None
-    NAMESPACE["LEAVE_OP"] = recorder.leave_op if recorder is not None else None
-    for op in _materialized:
-        _arm(op)
+    if recorder is not None:
+        NAMESPACE["ENTER_OP"], NAMESPACE["LEAVE_OP"] = recorder.enter_op, recorder.leave_op
+        _record_with(flags & _tap.OP_FLAGS)
 
 
 _tap.SLOT.listeners.append(_recorder_changed)
 _tap.SLOT.preparers.append(_prepare)
 
 
-def source(op: Op, recorded: bool = False, flags: int = 0) -> str:
+def source(op: Op, flags: int | None = None) -> str:
     """The generated text of an op, for reading."""
-    return _forward.forward_source(op, recorded, flags)
+    return _forward.forward_source(op, flags)
 
 
 # --- named results ----------------------------------------------------------------------------------------------------
@@ -910,8 +913,7 @@ def in_place(
 def input_key(value: Any) -> Any:
     """What stands for one argument in an inputs key."""
     if isinstance(value, Tensor):
-        a = value._a
-        return (a.shape, a.strides, a.dtype)
+        return _tap.layout_id(value._a)
     if isinstance(value, (list, tuple)):
         return ["list", *[input_key(v) for v in value]]
     return ["value", type(value), value]
@@ -948,12 +950,12 @@ def describe_inputs(arguments: tuple[Argument, ...], key: Any) -> _tap.InputReco
 
 
 def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
-    if isinstance(part, tuple) and len(part) == 3 and isinstance(part[2], np.dtype):
+    if argument.is_tensor and type(part) is int:
         return _describe_tensor(part)
     if isinstance(part, tuple) and part and part[0] == "list":
         entries = part[1:]
         if argument.is_tensor_list:
-            rows = [_describe_tensor(p) for p in entries if isinstance(p[2], np.dtype)]
+            rows = [_describe_tensor(p) for p in entries if type(p) is int]
             return [r[0] for r in rows], [r[1] for r in rows], "TensorList", None
         values = [p[2] for p in entries]
         return [], [], "ScalarList", values
@@ -970,8 +972,8 @@ def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
 FROM_NUMBER: dict[type, str] = {bool: "bool", int: "long int", float: "double", complex: "c10::complex<double>"}
 
 
-def _describe_tensor(part: Any) -> tuple[Any, Any, str, Any]:
-    shape, strides, np_dtype = part
+def _describe_tensor(part: int) -> tuple[Any, Any, str, Any]:
+    shape, strides, np_dtype = _tap.LAYOUTS[part]
     size = np_dtype.itemsize
     known = FROM_NUMPY.get(np_dtype)
     return list(shape), [s // size for s in strides], known.cpp_name if known else str(np_dtype), None
@@ -1099,6 +1101,12 @@ def _fits(a: Any, into: Any) -> bool:
     return all(m == n or m == 1 for m, n in zip(reversed(a.shape), reversed(into.shape), strict=False))
 
 
+def _layout(t: Tensor) -> int:
+    """The layout of a tensor, looked up once."""
+    found = t._k = _tap.layout_id(t._a)
+    return found
+
+
 def _new_lane() -> Any:
     return _tap.current_lane()
 
@@ -1176,6 +1184,7 @@ NAMESPACE.update(
     INTERN=_tap.intern_inputs,
     INPUT=_input_argument,
     FREEZE=freeze,
+    LAYOUT=_layout,
     VERSION=_version,
     SIZES=_sizes,
     STACK=None,

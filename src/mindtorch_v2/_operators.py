@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _codegen, _forward, _tap
-from ._op import LATE, NAMESPACE, OPS, Op, materialize, replace_code, stub
+from ._op import LATE, NAMESPACE, OPS, Op, install, materialize, stub
 from ._tensor import Tensor
 from .ops import arithmetic, bitwise, special
 
@@ -34,53 +33,10 @@ def _materialize(made: types.FunctionType, op: Op, function: Callable[..., Any])
     form = copy.copy(op)
     form.python_name, form.has_out, form.fast_when = made.__name__, False, {}
     form.fixed = {a.python_name: a.default for a in op.schema.arguments if a.has_default}
-    form.twin = function is op.function
+    form.records = function is op.function
     NAMESPACE[f"O_{made.__name__}"] = or_not_implemented(function, op.takes_numbers or bool(op.promotes))
-    if form.twin:
-        _forms.append(form)
-        _arm(form)
-    replace_code(made, _codegen.compile_function(_forward.forward_source(form, recorded=False), made.__name__))
+    install(form, made, made.__name__)
     return made
-
-
-_forms: list[Op] = []
-_twins: dict[tuple[str, int], Any] = {}
-
-
-def _arm(form: Op) -> None:
-    """Decide what an operator calls when HOOK is set: its recorded twin, made when first needed, or the slow path."""
-    name = form.python_name
-    if _tap.SLOT.recorder is None:
-        NAMESPACE[f"RO_{name}"] = NAMESPACE[f"O_{name}"]
-        return
-    twin = _twins.get((name, _tap.SLOT.flags & _tap.OP_FLAGS))
-    NAMESPACE[f"RO_{name}"] = twin if twin is not None else lambda *args: _first_recorded(form, args)
-
-
-def _first_recorded(form: Op, args: tuple[Any, ...]) -> Any:
-    twin = NAMESPACE[f"RO_{form.python_name}"] = _make_twin(form, _tap.SLOT.flags & _tap.OP_FLAGS)
-    return twin(*args)
-
-
-def _make_twin(form: Op, flags: int) -> Any:
-    source = _forward.forward_source(form, recorded=True, flags=flags)
-    twin = _twins[form.python_name, flags] = _codegen.compile_function(source, f"{form.python_name}, recorded {flags}")
-    return twin
-
-
-def _prepare(flags: int) -> None:
-    for form in _forms:
-        if (form.python_name, flags & _tap.OP_FLAGS) not in _twins:
-            _make_twin(form, flags & _tap.OP_FLAGS)
-
-
-def _recorder_changed(flags: int) -> None:
-    for form in _forms:
-        _arm(form)
-
-
-_tap.SLOT.listeners.append(_recorder_changed)
-_tap.SLOT.preparers.append(_prepare)
 
 
 def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Callable[..., Any]:

@@ -22,6 +22,8 @@ OP_FLAGS = SHAPES | STACKS | MEMORY
 # One finished region is a row of plain ints in its lane, appended when it ends:
 # start_ns, end_ns, event id, sequence number (-1: none), inputs id (0: not recorded), stack id (0: not recorded).
 ROW_WIDTH = 6
+# A row that ends before inputs and stack.
+LEAN_WIDTH = 4
 # One allocation or free: time_ns, bytes (negative: free), a number that stands for the block while it lives.
 MEMORY_WIDTH = 3
 
@@ -30,8 +32,12 @@ MEMORY_WIDTH = 3
 NAMESPACE: dict[str, Any] = {
     "__name__": "mindtorch_v2._generated",
     "HOOK": False,
+    # Whether a recorder is all that wants to see ops.
+    "RECORDING": False,
     "SEQ": 0,
     "clock": time.perf_counter_ns,
+    # Whether the calling thread builds graphs; grad mode puts its own here.
+    "GRAD": lambda: True,
 }
 
 
@@ -118,37 +124,122 @@ def intern_inputs(key: Hashable) -> int:
     return found
 
 
-class Lane:
-    """Where one thread writes its finished regions; `extend` is the bound method of the current rows list, `note` that
-    of the list of allocations and frees."""
+# The memory layouts of tensors, as (shape, strides in bytes, NumPy dtype); 0 is kept for "not known".
+LAYOUT_IDS: dict[Hashable, int] = {}
+LAYOUTS: list[Any] = [None]
 
-    __slots__ = ("rows", "extend", "memory", "note", "open", "ident", "native_id", "name", "index")
+
+def layout_id(array: Any) -> int:
+    """The interned id of an array's layout."""
+    key = (array.shape, array.strides, array.dtype)
+    found = LAYOUT_IDS.get(key)
+    if found is None:
+        with _lock:
+            found = LAYOUT_IDS.get(key)
+            if found is None:
+                LAYOUTS.append(key)
+                found = LAYOUT_IDS[key] = len(LAYOUTS) - 1
+    return found
+
+
+class _Nowhere:
+    """Takes the rows of a thread nobody listens to."""
+
+    __slots__ = ()
+
+    def __iadd__(self, row: Iterable[int]) -> _Nowhere:
+        return self
+
+
+NOWHERE = _Nowhere()
+
+
+class Lane:
+    """Where one thread writes its finished regions. `out` is what rows are added to, `lean_out` what rows without
+    inputs and stack are added to (the first four ints alone), `marks` what allocations and frees are added to: the
+    lists themselves, or `NOWHERE` while nobody listens to the thread."""
+
+    __slots__ = (
+        "rows", "out", "lean", "lean_out", "memory", "marks", "grad", "open", "ident", "native_id", "name", "index",
+    )  # fmt: skip
 
     def __init__(self, index: int) -> None:
         self.rows: list[int] = []
-        self.extend: Callable[[Iterable[int]], None] = self.rows.extend
+        self.out: Any = self.rows
+        self.lean: list[int] = []
+        self.lean_out: Any = self.lean
         self.memory: list[int] = []
-        self.note: Callable[[Iterable[int]], None] = self.memory.extend
+        self.marks: Any = self.memory
+        # Whether the thread builds graphs. Whoever switches grad mode keeps this true; asking a ContextVar takes long.
+        self.grad: bool = NAMESPACE["GRAD"]()
         # Regions that are still open, innermost last: [start_ns, event id, seq, inputs id, stack id].
         self.open: list[list[int]] = []
         thread = threading.current_thread()
         self.ident = threading.get_ident()
+        global lanes_exist
+        lanes_exist = True
         self.native_id = threading.get_native_id()
         self.name = thread.name
         self.index = index
 
     def listen(self, wanted: bool) -> None:
         """Keep (or drop) what the thread writes from now on. A dropping lane costs its thread no test."""
-        self.extend = self.rows.extend if wanted else _drop
-        self.note = self.memory.extend if wanted else _drop
+        self.out = self.rows if wanted else NOWHERE
+        self.lean_out = self.lean if wanted else NOWHERE
+        self.marks = self.memory if wanted else NOWHERE
+
+    def write(self, row: tuple[int, ...]) -> None:
+        """Add the row of a region that has ended, to the list that ops use at the time."""
+        if SLOT.flags & (SHAPES | STACKS) or row[4] or row[5]:
+            out = self.out
+            out += row
+        else:
+            out = self.lean_out
+            out += row[:LEAN_WIDTH]
+
+    def note(self, mark: Iterable[int]) -> None:
+        """Add an allocation or a free."""
+        marks = self.marks
+        marks += mark
+
+    def take(self) -> tuple[list[int] | bytes, list[int] | bytes]:
+        """What the thread has written, rows and memory, which leaves the lane; bytes are native 64-bit ints.
+
+        One other thread at a time may call it while this one goes on writing.
+        """
+        rows, lean = _cut(self.rows), _cut(self.lean)
+        if lean:
+            rows = _merged(rows, _widened(lean)) if rows else _widened(lean)
+        return rows, _cut(self.memory)
 
 
-def _drop(row: Iterable[int]) -> None:
-    """Stands in for `rows.extend` on lanes nobody listens to."""
+def _cut(flat: list[int]) -> list[int]:
+    """Move out what a list holds now. Each step is atomic and rows come at the end only, so none is lost."""
+    part = flat[:]
+    del flat[: len(part)]
+    return part
+
+
+def _widened(lean: list[int]) -> list[int]:
+    """Lean rows as full ones."""
+    wide = [0] * (len(lean) // LEAN_WIDTH * ROW_WIDTH)
+    for column in range(LEAN_WIDTH):
+        wide[column::ROW_WIDTH] = lean[column::LEAN_WIDTH]
+    return wide
+
+
+def _merged(one: list[int], other: list[int]) -> list[int]:
+    """The rows of both in the order in which they ended; needed only where the recorder's flags have changed."""
+    rows = [flat[at : at + ROW_WIDTH] for flat in (one, other) for at in range(0, len(flat), ROW_WIDTH)]
+    # Of regions that end together the one that began later is the inner one.
+    rows.sort(key=lambda row: (row[1], -row[0]))
+    return [value for row in rows for value in row]
 
 
 # The calling thread's lane as attribute `lane`, once it has one. A plain `threading.local` reads fastest.
 LANES = threading.local()
+# Whether any thread ever had a lane.
+lanes_exist = False
 
 
 class Recorder:
@@ -201,6 +292,7 @@ def set_reason(reason: str, active: bool) -> None:
     """Say that `reason` ("recorder", "modes", "autocast", …) does or does not want to see every op."""
     with _lock:
         (SLOT.reasons.add if active else SLOT.reasons.discard)(reason)
+        NAMESPACE["RECORDING"] = SLOT.reasons == {"recorder"}
         NAMESPACE["HOOK"] = bool(SLOT.reasons)
 
 
@@ -241,6 +333,14 @@ def current_lane() -> Lane | None:
     if lane is None:
         lane = LANES.lane = recorder.lane_for_thread()
     return lane
+
+
+def set_lane_grad(mode: bool) -> None:
+    """Tell the calling thread's lane, if it has one, that its grad mode has changed."""
+    if lanes_exist:
+        lane = getattr(LANES, "lane", None)
+        if lane is not None:
+            lane.grad = mode
 
 
 def sequence_number(grad_enabled: bool) -> int:
@@ -284,4 +384,4 @@ class region:
                 del lane.open[position]
                 break
         if SLOT.recorder is not None:
-            lane.extend((entry[0], clock(), entry[1], entry[2], entry[3], entry[4]))
+            lane.write((entry[0], clock(), entry[1], entry[2], entry[3], entry[4]))

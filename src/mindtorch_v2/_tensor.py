@@ -28,12 +28,14 @@ class Tensor:
     with views, made when first needed; `_view`: a `View` for differentiable views, else None.
     """
 
-    __slots__ = ("_a", "_ag", "_v", "_view", "__dict__", "__weakref__")
+    __slots__ = ("_a", "_ag", "_v", "_view", "_k", "__dict__", "__weakref__")
 
     _a: Any
     _ag: Any
     _v: Storage | None
     _view: View | None
+    # The id of the array's layout, where a recorder has asked for it; often not there at all.
+    _k: int | None
 
     if TYPE_CHECKING:  # operators are attached at import
 
@@ -204,6 +206,12 @@ def settle_class(t: Tensor) -> Tensor:
     if other is not None:
         _class_slot.__set__(t, other)
     return t
+
+
+def look_at(t: Tensor, array: Any) -> None:
+    """Make a tensor that is in use look at another array."""
+    t._a = array
+    t._k = None
 
 
 def make(array: Any) -> Tensor:

@@ -46,7 +46,7 @@ class ListRecorder(_tap.Recorder):
         self.balance -= nbytes
 
     def names(self) -> list[str]:
-        rows = self.lane.rows
+        rows, _ = self.lane.take()
         return [_tap.EVENTS[rows[i + 2]].name for i in range(0, len(rows), _tap.ROW_WIDTH)]
 
 

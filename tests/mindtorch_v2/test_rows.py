@@ -19,8 +19,8 @@ def test_a_row_is_consistent_and_its_code_compiles(name: str) -> None:
     assert row.schema.qualified == name
     first = row.schema.arguments[0] if row.schema.arguments else None
     assert row.takes_self == (first is not None and first.name == "self" and first.type == "Tensor")
-    for recorded, flags in ((False, 0), (True, _tap.SHAPES | _tap.MEMORY)):
-        compile(_forward.forward_source(row, recorded, flags), name, "exec")
+    for flags in (None, _tap.SHAPES | _tap.MEMORY):
+        compile(_forward.forward_source(row, flags), name, "exec")
     if row.formulas:
         compile(_codegen.backward_source(row), name, "exec")
 
@@ -66,4 +66,4 @@ def test_ops_called_by_ops_in_use_are_made_before_recording() -> None:
     _tap.prepare(0)
     made = {row.name for row in _op._materialized}
     assert {"clamp_min", "threshold_backward"} <= made
-    assert any(ident.startswith("clamp_min") and flags == 0 for ident, flags in _op._twins)
+    assert any(label.startswith("clamp_min") and flags == 0 for label, flags in _op._codes)

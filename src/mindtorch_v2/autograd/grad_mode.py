@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 
 from .. import _tap
@@ -16,9 +16,21 @@ _inference: ContextVar[bool] = ContextVar("inference", default=False)
 
 is_grad_enabled: Callable[[], bool] = _enabled.get
 is_inference_mode_enabled: Callable[[], bool] = _inference.get
-set_enabled = _enabled.set
-reset_enabled = _enabled.reset
-_tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=_enabled.set, GRAD_RESET=_enabled.reset)
+
+
+def set_enabled(mode: bool) -> Token[bool]:
+    """Switch grad mode for the calling thread; the token is for `reset_enabled`."""
+    token = _enabled.set(mode)
+    _tap.set_lane_grad(mode)
+    return token
+
+
+def reset_enabled(token: Token[bool]) -> None:
+    _enabled.reset(token)
+    _tap.set_lane_grad(_enabled.get())
+
+
+_tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled)
 
 
 class _Mode:
@@ -85,10 +97,10 @@ class _GradMode(_Mode):
 
     def __enter__(self) -> None:
         self._before.append(_enabled.get())
-        _enabled.set(self.mode)
+        set_enabled(self.mode)
 
     def __exit__(self, *exc: object) -> None:
-        _enabled.set(self._before.pop())
+        set_enabled(self._before.pop())
 
 
 class no_grad(_GradMode):
@@ -122,14 +134,14 @@ class set_grad_enabled(_GradMode):
         super().__init__()
         self._at_creation = _enabled.get()
         self.mode = bool(mode)
-        _enabled.set(self.mode)
+        set_enabled(self.mode)
 
     def __enter__(self) -> None:
         self._before.append(self._at_creation)
-        _enabled.set(self.mode)
+        set_enabled(self.mode)
 
     def __call__(self, function: Any) -> Any:
-        _enabled.set(self._at_creation)
+        set_enabled(self._at_creation)
         return super().__call__(function)
 
     def clone(self) -> set_grad_enabled:
@@ -150,12 +162,12 @@ class inference_mode(_Mode):
 
     def __enter__(self) -> None:
         self._before.append((_enabled.get(), _inference.get()))
-        _enabled.set(not self.mode)
+        set_enabled(not self.mode)
         _inference.set(self.mode)
 
     def __exit__(self, *exc: object) -> None:
         before = self._before.pop()
-        _enabled.set(before[0])
+        set_enabled(before[0])
         _inference.set(before[1])
 
     def clone(self) -> inference_mode:

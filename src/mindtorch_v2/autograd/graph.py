@@ -17,7 +17,7 @@ from .. import _tap
 from .._errors import shape_text
 from .._meta import MetaArray, meta
 from .._storage import OneOfMany, Unwatched, View
-from .._tensor import Tensor, alias, element_strides, new, storage_of
+from .._tensor import Tensor, alias, element_strides, look_at, new, storage_of
 from . import anomaly, grad_mode
 from .engine import door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
@@ -263,7 +263,7 @@ def resize(t: Tensor, shape: tuple[int, ...]) -> None:
             "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             stacklevel=2,
         )
-    t._a = meta(shape, t._a.dtype) if type(t._a) is MetaArray else np.empty(shape, t._a.dtype)
+    look_at(t, meta(shape, t._a.dtype) if type(t._a) is MetaArray else np.empty(shape, t._a.dtype))
 
 
 # --- hooks on saved tensors -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Parameter, Tensor, alias, settle_class, storage_of
+from .._tensor import Parameter, Tensor, alias, look_at, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
 from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
@@ -136,7 +136,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     """Let the tensor look at other memory; its place in the graph and its grad stay."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    self._a = value._a
+    look_at(self, value._a)
     if type(self._ag) is AccumulateGrad:
         self._ag.array = value._a
     self._v = storage_of(value)

@@ -16,7 +16,7 @@ from .._errors import refuse_overlap
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op
-from .._tensor import Tensor, bump, make, settle_class
+from .._tensor import Tensor, bump, look_at, make, settle_class
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
 _LIKE = f"Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None"
@@ -224,7 +224,7 @@ def _all_ints(size: tuple[Any, ...]) -> bool:
 def into(out: Tensor, made: Tensor) -> Tensor:
     """Give `out` the shape and values of a fresh tensor."""
     if out._a.shape != made._a.shape:
-        out._a = made._a.astype(out._a.dtype)
+        look_at(out, made._a.astype(out._a.dtype))
     else:
         out._a[...] = made._a
     bump(out)

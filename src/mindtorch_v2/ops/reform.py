@@ -12,7 +12,7 @@ from .._dtype import FROM_NUMPY, complex64, complex128
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import Op, composite, evaluate, materialize, type_name, view
-from .._tensor import Tensor, bump, contiguous_strides, memory_owner, storage_of
+from .._tensor import Tensor, bump, contiguous_strides, look_at, memory_owner, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad
 from . import part, permute
@@ -31,7 +31,7 @@ def become(self: Tensor, row: Op, *arguments: Any) -> Tensor:
     if row.make_node is None:
         materialize(row)
     changed: Tensor = evaluate(row, (self, *arguments))
-    self._a = changed._a
+    look_at(self, changed._a)
     if self._view is not None and grad_mode.is_grad_enabled():
         self._view = changed._view
     if building:
@@ -125,9 +125,9 @@ def _resize_(self: Tensor, size: Any, memory_format: Any) -> Tensor:
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     if shape != self._a.shape or not self._a.flags.c_contiguous:
-        self._a = resized(self._a, shape)
+        look_at(self, resized(self._a, shape))
     if memory_format not in (None, _device.contiguous_format, _device.preserve_format):
-        self._a = views.copied(self._a, memory_format)
+        look_at(self, views.copied(self._a, memory_format))
     bump(self)
     return self
 
@@ -148,7 +148,7 @@ def _look_at(self: Tensor, array: Any, storage: Any) -> Tensor:
         raise RuntimeError(
             f"Could not set tensor of type {array.dtype} to a tensor of type {self._a.dtype}; convert the source first"
         )
-    self._a = array
+    look_at(self, array)
     if storage is not None:
         self._v = storage
     self._view = None

@@ -253,7 +253,8 @@ class Tracer:
                     kind = frames.pop()
                     start = frames.pop()
                     if kind > 0:
-                        lane.extend((start, clock(), kind, -1, 0, 0))
+                        out = lane.out
+                        out += (start, clock(), kind, -1, 0, 0)
                 if not self.running:
                     sys.setprofile(None)
                     lane.frames, lane.tracer = [], None
