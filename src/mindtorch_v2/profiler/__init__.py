@@ -14,6 +14,7 @@ from .config import (
 from .jsonstream import TraceError
 from .load import load
 from .profiler import _KinetoProfile, profile, schedule, tensorboard_trace_handler
+from .recover import recover
 from .steps import KinetoStepTracker
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "load",
     "profile",
     "record_function",
+    "recover",
     "schedule",
     "supported_activities",
     "tensorboard_trace_handler",

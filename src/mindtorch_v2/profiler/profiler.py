@@ -27,7 +27,9 @@ from .config import (
 )
 from .lists import EventList
 from .overhead import Overhead, estimate
+from .spool import Spool
 from .steps import KinetoStepTracker
+from .window import process_name
 
 __all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
 
@@ -81,6 +83,8 @@ class _KinetoProfile:
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        all_threads: bool = False,
+        spool: str | os.PathLike[str] | None = None,
     ) -> None:
         self.activities, self.activity_filters = (
             parse_activities(activities) if activities is not None else (supported_activities(), {})
@@ -95,6 +99,9 @@ class _KinetoProfile:
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
+        self.all_threads = all_threads
+        self.spool = None if spool is None else os.fspath(spool)
+        self._spool: Spool | None = None
         self.profiler: run.profile | None = None
         self.has_cudagraphs = False
         self.mem_tl = None
@@ -113,6 +120,7 @@ class _KinetoProfile:
 
     def stop(self) -> None:
         self.stop_trace()
+        self._close_spool()
 
     def prepare_trace(self) -> None:
         """Get ready for a recording; what an earlier one brought is dropped unless `acc_events` keeps it."""
@@ -121,6 +129,7 @@ class _KinetoProfile:
                 "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
                 "reported. To keep events across cycles, set acc_events=True."
             )
+        spool = self._open_spool()
         if self.profiler is None or not self.acc_events:
             self.profiler = run.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
@@ -136,8 +145,23 @@ class _KinetoProfile:
                 custom_trace_id_callback=self.custom_trace_id_callback,
                 post_processing_timeout_s=self.post_processing_timeout_s,
                 activity_filters=self.activity_filters or None,
+                all_threads=self.all_threads,
+                spool=spool,
             )
         self.profiler._prepare_trace()
+
+    def _open_spool(self) -> Spool | None:
+        """The one file of all windows of this profiler."""
+        if self.spool is None:
+            return None
+        if self._spool is None:
+            self._spool = Spool(self.spool, process_name)
+        self._spool.reopen()
+        return self._spool
+
+    def _close_spool(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
 
     def start_trace(self) -> None:
         """Begin recording."""
@@ -306,6 +330,8 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        all_threads: bool = False,
+        spool: str | os.PathLike[str] | None = None,
     ) -> None:
         if activities is not None:
             activities = list(activities)
@@ -325,6 +351,8 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
+            all_threads=all_threads,
+            spool=spool,
         )
         self.schedule = schedule or _always_record
         self.record_steps = bool(schedule)
@@ -387,6 +415,7 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
     def stop(self) -> None:
         self._close_step()
         self._transit_action(self.current_action, None)
+        self._close_spool()
 
     def step(self) -> None:
         """The next step begins."""

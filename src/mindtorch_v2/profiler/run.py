@@ -29,7 +29,8 @@ from .export.chrome import CATEGORIES, write_trace
 from .lists import EventList, averages_of_views, list_of_views
 from .metrics import Metrics
 from .recorder import RECORDER
-from .window import Recording, Window
+from .spool import Spool
+from .window import Recording, Window, process_name
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,8 @@ class profile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         activity_filters: Mapping[ProfilerActivity, Iterable[str]] | None = None,
+        all_threads: bool = False,
+        spool: str | PathLike[str] | Spool | None = None,
     ) -> None:
         self.enabled = enabled
         if not enabled:
@@ -104,6 +107,8 @@ class profile:
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.activity_filters = dict(activity_filters or {})
+        self.all_threads = all_threads
+        self.spool = spool
         self.trace_id = ""
         self.metadata: dict[str, str] = {}
         self.profiling_start_time_ns = 0
@@ -111,6 +116,8 @@ class profile:
         self.profiler_kind = ProfilerState.KINETO
         self._stats = _ProfilerStats()
         self._window: Window | None = None
+        # The spool of a profiler that was given a path; whoever gave a Spool closes it.
+        self._spool: Spool | None = None
         self._recordings: list[Recording] = []
         self._views: list[View] | None = None
         self._events: EventList | None = None
@@ -155,7 +162,7 @@ class profile:
             memory=self.profile_memory,
             flops=self.with_flops,
             modules=self.with_modules,
-            all_threads=experimental.profile_all_threads,
+            all_threads=self.all_threads or experimental.profile_all_threads,
             python_gc=experimental.record_python_gc_info,
             overload_names=experimental.capture_overload_names,
             call_stacks=self.with_stack and experimental.verbose,
@@ -192,7 +199,10 @@ class profile:
             # Started twice: the window that is open goes on.
             return
         began = time.perf_counter_ns()
-        self._window = Window(self.config())
+        if self.spool is not None and not isinstance(self.spool, Spool):
+            self._spool = Spool(self.spool, process_name)
+        spool = self.spool if isinstance(self.spool, Spool) else self._spool
+        self._window = Window(self.config(), spool, self.trace_id, self.metadata)
         self.profiling_start_time_ns = time.perf_counter_ns()
         self._stats.profiler_enable_call_duration_us = (self.profiling_start_time_ns - began) // 1000
 
@@ -205,6 +215,8 @@ class profile:
             window, self._window = self._window, None
             # The newest cycle comes first.
             self._recordings.insert(0, window.stop())
+            if self._spool is not None:
+                self._spool.close()
         stats = self._stats
         stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - began) // 1000
         stats.profiling_window_duration_sec = (began - self.profiling_start_time_ns) / 1e9

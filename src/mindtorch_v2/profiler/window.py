@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 
 from .. import _tap
 from .capture import MEMORY_KIND, Capture, Kinds, take_ids
@@ -12,16 +14,21 @@ from .chunks import Chunk
 from .config import RecordOptions
 from .frames import COLLECTIONS, TRACER, StackReader
 from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
+from .recover import read_rows
+from .spool import Spool, SpoolWindow
 from .tracks import bounds_of, track_of
 
 
 class Recording:
     """A finished session whose rows are still in chunks; arrays are made when first asked for."""
 
-    def __init__(self, session: Session, records: list[LaneRecord], stacks: StackReader) -> None:
+    def __init__(
+        self, session: Session, records: list[LaneRecord], stacks: StackReader, spooled: SpoolWindow | None = None
+    ) -> None:
         self._session = session
         self._records = records
         self._stacks = stacks
+        self._spooled = spooled
         self._capture: Capture | None = None
         self.pid = os.getpid()
 
@@ -37,8 +44,7 @@ class Recording:
         if self._capture is None:
             sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.items()}
             bounds = bounds_of(self._session, sorts)
-            records, self._records = self._records, []
-            tracks = [track_of(record, bounds) for record in records]
+            tracks = [track_of(record, bounds) for record in self._take_records()]
             events = sum(len(track) + len(track.nbytes) for track in tracks)
             self._capture = Capture(
                 self._session.options,
@@ -51,24 +57,57 @@ class Recording:
                 self._stacks,
                 MEMORY_KIND,
                 self.pid,
-                os.path.basename(sys.executable) or "python",
+                process_name(),
                 take_ids(events),
                 self._session.pauses,
                 threading.main_thread().native_id or 0,
+                notes=self._notes(),
             )
         return self._capture
+
+    def _take_records(self) -> list[LaneRecord]:
+        """What was recorded, out of the spool if there is one and out of memory."""
+        records, self._records = self._records, []
+        window = self._spooled
+        if window is None:
+            return records
+        stored = read_rows(window.spool.path, window.begin, window.end, window.number)
+        merged = {lane: replace(record, rows=[], memory=[]) for lane, record in window.lanes.items()}
+        for lane, (rows, memory) in stored.items():
+            merged[lane].rows, merged[lane].memory = rows, memory
+        for record in records:
+            merged[record.index].rows += record.rows
+            merged[record.index].memory += record.memory
+        return [merged[lane] for lane in sorted(merged)]
+
+    def _notes(self) -> list[str]:
+        failure = self._spooled.spool.failure if self._spooled is not None else ""
+        return [f"the spool stopped ({failure}); what came later was kept in memory"] if failure else []
+
+
+def process_name() -> str:
+    return os.path.basename(sys.executable) or "python"
 
 
 class Window:
     """A recording in progress."""
 
-    def __init__(self, options: RecordOptions) -> None:
+    def __init__(
+        self,
+        options: RecordOptions,
+        spool: Spool | None = None,
+        trace_id: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
         self._options = options
         _tap.prepare(options.flags | RECORDER.flags)
         if options.python_gc:
             COLLECTIONS.hold()
         self._session = RECORDER.start(options)
         self._stacks = StackReader(RECORDER.stacks)
+        self._spooled: SpoolWindow | None = None
+        if spool is not None:
+            self._spooled = self._session.sink = spool.begin(self._session, self._stacks, trace_id, metadata or {})
         if options.stacks:
             TRACER.hold(options.all_threads)
 
@@ -92,7 +131,9 @@ class Window:
             COLLECTIONS.release()
         for record in records:
             _add_open(record)
-        return Recording(self._session, records, self._stacks)
+        if self._spooled is not None:
+            records = self._spooled.finish(records)
+        return Recording(self._session, records, self._stacks, self._spooled)
 
 
 def _add_open(record: LaneRecord) -> None:
