@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 
 from .kineto import read_chrome
+from .recover import recover
+from .spoolfile import is_spool
 from .trace import Trace
 
 
 def load(path: str | os.PathLike[str]) -> Trace:
-    """Read a Chrome trace of this package or of torch 2.x, plain or gzipped.
+    """Read a Chrome trace of this package or of torch 2.x, plain or gzipped, or a spool of ours.
 
     What comes back is a `Capture` with `events()`, `key_averages()` and `export()`. A file that cannot be understood
     gives a TraceError with the position; `notes` say what was left out.
     """
-    return Trace.of(read_chrome(path))
+    return recover(path) if is_spool(path) else Trace.of(read_chrome(path))

@@ -69,6 +69,11 @@ class Frame(NamedTuple):
     damage: str = ""
 
 
+def is_spool(path: str | os.PathLike[str]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[mmap.mmap | bytes]:
     """The bytes of a spool; ValueError for files that are none."""

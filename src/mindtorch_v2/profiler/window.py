@@ -14,8 +14,8 @@ from .chunks import Chunk
 from .config import RecordOptions
 from .frames import COLLECTIONS, TRACER, StackReader
 from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
-from .recover import read_rows
 from .spool import Spool, SpoolWindow
+from .stored import read_rows
 from .tracks import bounds_of, track_of
 
 
