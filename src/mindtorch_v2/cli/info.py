@@ -1,0 +1,74 @@
+"""Say what is in a file.
+
+examples:
+  mindtorch info trace.json
+  mindtorch info capture.mtspool --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from ..profiler.capture import Capture
+from ..profiler.metrics import Metrics
+from ..profiler.samples import step_intervals
+from ..profiler.units import format_time
+from .files import STDIN, read_capture
+from .table import rows_of
+
+_HOTTEST = 3
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a trace, a spool, a folder, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    facts = facts_of(read_capture(options.file), options.file)
+    if options.json:
+        print(json.dumps(facts, indent=1, default=str))
+        return 0
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        shown = value if isinstance(value, list) else [value]
+        for line in shown or ["none"]:
+            print(f"{name:<{width}}  {line}")
+            name = ""
+    return 0
+
+
+def facts_of(capture: Capture, path: str) -> dict[str, Any]:
+    """What there is to say of a capture, by name."""
+    begin, end = step_intervals(Metrics(capture))
+    length_us = (capture.stop_ns - capture.start_ns) / 1000
+    processes = {track.pid or capture.pid for track in capture.tracks}
+    facts: dict[str, Any] = {"file": "stdin" if path == STDIN else path}
+    if os.path.isfile(path):
+        facts["bytes"] = os.path.getsize(path)
+    facts["program"] = capture.process_name or "unknown"
+    facts["began"] = datetime.datetime.fromtimestamp(capture.epoch_ns / 1e9, datetime.timezone.utc).isoformat()
+    facts["length"] = format_time(length_us)
+    facts["events"] = sum(map(len, capture.tracks))
+    facts["memory events"] = sum(len(track.nbytes) for track in capture.tracks)
+    facts["processes"] = len(processes)
+    facts["threads"] = [f"{track.name or track.native_id} ({len(track):,} events)" for track in capture.tracks]
+    facts["steps"] = len(begin)
+    if len(begin):
+        facts["typical step"] = format_time(float(np.median(end - begin)) / 1000)
+    facts["recorded"] = [name for name, value in vars(capture.options).items() if value is True] or ["names and times"]
+    facts["hottest"] = _hottest(capture)
+    facts["metadata"] = [f"{key}: {json.dumps(value, default=str)}" for key, value in capture.metadata.items()]
+    facts["notes"] = list(capture.notes)
+    return facts
+
+
+def _hottest(capture: Capture) -> list[str]:
+    rows = sorted(rows_of(capture), key=lambda row: -row.self_cpu_time_total)[:_HOTTEST]
+    return [f"{row.key}: {format_time(row.self_cpu_time_total)} in {row.count:,} calls" for row in rows]

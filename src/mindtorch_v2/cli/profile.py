@@ -1,0 +1,167 @@
+"""Run a torch program under the profiler, without touching its code.
+
+The program runs as under `mindtorch run`: its output, tracebacks and exit code are its own. In the end the table is
+printed, and trace.json, report.html and capture.mtspool are in the folder named by -o. Ctrl-C ends the program and keeps
+the profile; of a program that is killed `mindtorch recover` gets the spool back.
+
+A step ends where the first optimizer that steps has made its step; the first one begins when the optimizer is made. A
+program that steps a torch.profiler of its own is followed in that instead, and gets its own events too. Without --wait,
+--warmup and --steps everything is recorded, from the first line of the program on.
+
+examples:
+  mindtorch profile train.py --epochs 1
+  mindtorch profile --wait 2 --warmup 1 --steps 5 --shapes --memory -o before train.py
+  mindtorch profile --stacks --all-threads -m package.train
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import threading
+from pathlib import Path
+
+from .. import _launcher
+from ..profiler.capture import Capture
+from ..profiler.control import answer
+from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
+from . import wire
+from .run import program_of
+from .table import SORTS, rows_of
+from .terminal import UserError, Working, say
+
+# Flags of the command, and what the profiler calls them.
+RECORDED = {
+    "shapes": "record_shapes",
+    "stacks": "with_stack",
+    "memory": "profile_memory",
+    "flops": "with_flops",
+}
+_FLAG_HELP = {
+    "shapes": "record the shapes of inputs",
+    "stacks": "record Python stacks and functions",
+    "memory": "record allocations and frees",
+    "flops": "count floating point operations",
+}
+
+
+def add_recorded(parser: argparse.ArgumentParser) -> None:
+    for flag, text in _FLAG_HELP.items():
+        parser.add_argument(f"--{flag}", action="store_true", help=text)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="where to write (NAME.profile, NAME the program's)")
+    parser.add_argument("--wait", type=_steps, default=0, metavar="N", help="steps that are not recorded at first (0)")
+    parser.add_argument(
+        "--warmup", type=_steps, default=0, metavar="N", help="steps recorded after that, and dropped (0)"
+    )
+    parser.add_argument(
+        "--active", "--steps", type=_steps, default=0, metavar="N", help="steps recorded then (all that follow)"
+    )
+    add_recorded(parser)
+    parser.add_argument("--all-threads", action="store_true", help="record every thread, not the main one alone")
+    parser.add_argument("--sort", default="self", choices=SORTS, help="order of the table (self)")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows of the table (20)")
+    parser.add_argument("--no-report", action="store_true", help="do not write report.html")
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="package",
+        help="run a module, with the arguments after it",
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="script.py [args...]", help="what to run")
+
+
+def _steps(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps; write 0, 1, 2, …")
+    return int(text)
+
+
+def check(options: argparse.Namespace) -> None:
+    program = program_of(options)
+    if not program:
+        raise UserError(
+            "no program given; write `mindtorch profile script.py [args...]` or `mindtorch profile -m package`"
+        )
+    if program[0] != "-m" and not os.path.exists(program[0]):
+        raise UserError(f"no such program: {program[0]}; give the path of a Python file, or -m and a package")
+    try:
+        Path(folder_of(options)).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write into {folder_of(options)}: {error.strerror}; name a folder with -o") from error
+
+
+def name_of(options: argparse.Namespace) -> str:
+    program = program_of(options)
+    return program[1] if program[0] == "-m" else os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0]
+
+
+def folder_of(options: argparse.Namespace) -> str:
+    """An absolute path, as programs may change their folder."""
+    return os.path.abspath(options.output or f"{name_of(options)}.profile")
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = folder_of(options)
+    profiled = ProgramProfile(
+        Plan(options.wait, options.warmup, options.active),
+        os.path.join(folder, SPOOL),
+        with_modules=True,
+        all_threads=options.all_threads,
+        **{name: getattr(options, flag) for flag, name in RECORDED.items()},
+    )
+    say(f"profiling {name_of(options)}; Ctrl-C ends it and keeps the profile, `mindtorch top {os.getpid()}` watches it")
+    with wire.listening(answer):
+        profiled.start()
+        try:
+            _launcher.run(program_of(options))
+            _wait_for_threads()
+        finally:
+            finish(profiled, options, folder)
+    return 0
+
+
+def _wait_for_threads() -> None:
+    """Python waits for these before it exits; what they do still belongs to the program."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -> None:
+    """Print the table, write the files, say where they are."""
+    with Working("working out the profile"):
+        capture = profiled.finish()
+    if capture is None:
+        say(
+            f"nothing was recorded: the program made {profiled.steps} steps, --wait {options.wait} "
+            f"--warmup {options.warmup} asks for more; take fewer, or none"
+        )
+        return
+    with contextlib.suppress(BrokenPipeError):
+        _show(capture, options)
+    _write(capture, options, folder)
+    steps = f" in {profiled.steps} steps" if profiled.steps else ""
+    say(f"recorded {sum(map(len, capture.tracks)):,} events{steps}")
+    for note in capture.notes:
+        say(f"note: {note}")
+    names = [TRACE, *([] if options.no_report else [REPORT]), SPOOL]
+    for name in names:
+        say(f"{name.split('.')[0] if name != SPOOL else 'spool'}: {os.path.relpath(os.path.join(folder, name))}")
+
+
+def _show(capture: Capture, options: argparse.Namespace) -> None:
+    rows = rows_of(capture)
+    print(rows.table(sort_by=SORTS[options.sort], row_limit=options.limit), end="", flush=True)
+
+
+def _write(capture: Capture, options: argparse.Namespace, folder: str) -> None:
+    count = sum(map(len, capture.tracks))
+    with Working(f"writing {count:,} events to {os.path.relpath(folder)}"):
+        write_files(capture, folder, name_of(options), report=not options.no_report)
+    sys.stdout.flush()

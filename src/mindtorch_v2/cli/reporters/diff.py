@@ -1,0 +1,194 @@
+"""A comparison of runs as text, Markdown, JSON or JUnit XML."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from ...profiler.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, Diff
+from ...profiler.units import format_memory, format_time
+from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, paint
+from .table import markdown_table
+
+_COLOURS = {SLOWER: RED, APPEARED: YELLOW, FASTER: GREEN, DISAPPEARED: GREEN, UNCLEAR: YELLOW, SAME: DIM}
+_TITLES = ("Verdict", "Name", "Self before", "Self after", "Change", "95 %", "Total before", "Total after", "Calls")
+_NAME_WIDTH = 60
+# What XML 1.0 cannot hold.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _chosen(diff: Diff, options: argparse.Namespace) -> list[int]:
+    """The rows to show, by verdict, those that moved most first."""
+    wanted = VERDICTS if options.all else tuple(verdict for verdict in VERDICTS if verdict not in (SAME, UNCLEAR))
+    rows = [place for verdict in wanted for place in diff.of(verdict)]
+    return rows[: max(options.limit, 0)]
+
+
+def _cells(diff: Diff, place: int, memory: bool) -> tuple[str, ...]:
+    before, after = diff.before, diff.after
+    cells = (
+        str(diff.verdict[place]),
+        diff.names[place],
+        _time(before.self_ns[place], before.count[place]),
+        _time(after.self_ns[place], after.count[place]),
+        _percent(diff.change[place]),
+        _interval(diff.low[place], diff.high[place]),
+        _time(before.total_ns[place], before.count[place]),
+        _time(after.total_ns[place], after.count[place]),
+        _counts(before.count[place], after.count[place]),
+    )
+    return (*cells, f"{_bytes(before.memory[place])} → {_bytes(after.memory[place])}") if memory else cells
+
+
+def _time(ns: float, count: float) -> str:
+    return format_time(ns / 1000) if count else "-"
+
+
+def _bytes(value: float) -> str:
+    return format_memory(round(value))
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.1%}" if math.isfinite(value) else "-"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:+.1%} … {high:+.1%}" if math.isfinite(low) and math.isfinite(high) else "-"
+
+
+def _counts(before: float, after: float) -> str:
+    first, second = f"{before:g}", f"{after:g}"
+    return first if first == second else f"{first} → {second}"
+
+
+def _has_memory(diff: Diff) -> bool:
+    return bool(diff.before.memory.any() or diff.after.memory.any())
+
+
+def summary(diff: Diff) -> list[str]:
+    """What a reader must know before the rows."""
+    first, second, overall = diff.before, diff.after, diff.overall
+    lines = [
+        f"{len(diff)} {diff.by}s; samples: {first.samples} and {second.samples} {diff.per}s "
+        f"in {first.runs} and {second.runs} runs"
+        if diff.per != "call"
+        else f"{len(diff)} {diff.by}s; samples: single calls, as there are fewer than 3 steps a side",
+        f"the whole: {_percent(overall.change)} ({_interval(overall.low, overall.high)}), {overall.verdict}",
+    ]
+    if abs(diff.pace) >= 0.001:
+        pace = "slower" if diff.pace > 0 else "faster"
+        lines.append(f"everything ran {abs(diff.pace):.1%} {pace} on the second side; changes are beyond that")
+    counts = [f"{len(diff.of(verdict))} {verdict}" for verdict in VERDICTS if diff.of(verdict)]
+    lines.append(", ".join(counts) if counts else "nothing to compare")
+    return lines
+
+
+def text(diff: Diff, options: argparse.Namespace) -> str:
+    rows = _chosen(diff, options)
+    lines = [*summary(diff), ""]
+    if not rows:
+        return "\n".join(lines[:-1]) + "\n"
+    memory = _has_memory(diff)
+    table = [_TITLES + (("Memory",) if memory else ()), *(_cells(diff, place, memory) for place in rows)]
+    table = [(cells[0], _cut(cells[1]), *cells[2:]) for cells in table]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for number, cells in enumerate(table):
+        padded = [
+            f"{cell:<{width}}" if place < 2 else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(cells, widths))
+        ]
+        line = "  ".join(padded).rstrip()
+        lines.append(paint(line, BOLD if number == 0 else _COLOURS[cells[0]]))
+    return "\n".join(lines) + "\n"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
+
+
+def markdown(diff: Diff, options: argparse.Namespace) -> str:
+    memory = _has_memory(diff)
+    lines = [_TITLES + (("Memory",) if memory else ())]
+    for place in _chosen(diff, options):
+        cells = _cells(diff, place, memory)
+        name = "`" + cells[1].replace("|", "\\|").replace("`", "'").replace("\n", " ") + "`"
+        verdict = f"**{cells[0]}**" if cells[0] in (SLOWER, APPEARED) else cells[0]
+        lines.append((verdict, name, *cells[2:]))
+    head = "".join(f"- {line}\n" for line in summary(diff))
+    return f"### Profile comparison\n\n{head}\n" + (markdown_table(lines) if len(lines) > 1 else "")
+
+
+def as_json(diff: Diff, options: argparse.Namespace) -> str:
+    rows = [place for verdict in VERDICTS for place in diff.of(verdict)]
+    overall = diff.overall
+    found: dict[str, Any] = {
+        "by": diff.by,
+        "per": diff.per,
+        "samples": [diff.before.samples, diff.after.samples],
+        "runs": [diff.before.runs, diff.after.runs],
+        "pace": diff.pace,
+        "overall": {name: _number(value) for name, value in vars(overall).items()},
+        "rows": [_row(diff, place) for place in rows],
+    }
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _row(diff: Diff, place: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": diff.names[place], "verdict": str(diff.verdict[place])}
+    for name in ("change", "low", "high", "p", "share"):
+        row[name] = _number(getattr(diff, name)[place])
+    for side in ("before", "after"):
+        for field in ("count", "self_ns", "total_ns", "memory"):
+            row[f"{field}_{side}"] = _number(getattr(getattr(diff, side), field)[place])
+    return row
+
+
+def _number(value: Any) -> Any:
+    """What JSON has: no NaN, no NumPy."""
+    if isinstance(value, str):
+        return value
+    return float(value) if math.isfinite(value) else None
+
+
+def junit(diff: Diff, failures: list[str], options: argparse.Namespace) -> str:
+    """A test suite with a case for each row judged; what fails the gate is a failure there."""
+    cases = []
+    failed = 0
+    for place in [place for verdict in VERDICTS for place in diff.of(verdict)]:
+        name, verdict = diff.names[place], str(diff.verdict[place])
+        broken = [failure for failure in failures if failure.startswith(f"{name} ")]
+        failed += bool(broken)
+        cases.append(_case(name, diff.by, broken, verdict, " ".join(_cells(diff, place, False)[2:])))
+    whole = [failure for failure in failures if failure.startswith("the whole ")]
+    if options.fail_over is not None and not failures and not diff.judged:
+        whole = ["nothing was measured"]
+    cases.insert(0, _case("the whole", diff.by, whole, diff.overall.verdict, "\n".join(summary(diff))))
+    failed += bool(whole)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuite name="mindtorch diff" tests="{len(cases)}" failures="{failed}" errors="0" skipped="0">\n'
+        + "".join(cases)
+        + "</testsuite>\n"
+    )
+
+
+def _case(name: str, by: str, broken: list[str], verdict: str, detail: str) -> str:
+    attributes = f"classname={_attribute(f'mindtorch.diff.{by}')} name={_attribute(name)}"
+    inner = "".join(f"    <failure message={_attribute(failure)}>{_plain(detail)}</failure>\n" for failure in broken)
+    return f"  <testcase {attributes}>\n{inner}    <system-out>{_plain(f'{verdict}: {detail}')}</system-out>\n  </testcase>\n"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_NOT_XML.sub("�", text))
+
+
+def _plain(text: str) -> str:
+    return escape(_NOT_XML.sub("�", text))
+
+
+FORMATS: dict[str, Callable[[Diff, argparse.Namespace], str]] = {"text": text, "markdown": markdown, "json": as_json}

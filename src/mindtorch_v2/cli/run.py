@@ -1,0 +1,48 @@
+"""Run a torch program with mindtorch_v2 in torch's place.
+
+`import torch` and every `torch.…` module mean this package in the program, in its DataLoader workers and in the
+Pythons it starts. Exit code, output and tracebacks are the program's own. While it runs, `mindtorch top` watches it and
+`mindtorch attach` profiles it; MINDTORCH_CONTROL=0 in the environment forbids both.
+
+examples:
+  mindtorch run train.py --epochs 3
+  mindtorch run -m package.train --epochs 3
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import _launcher
+from . import wire
+from .terminal import UserError
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="package",
+        help="run a module, with the arguments after it",
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="script.py [args...]", help="what to run")
+
+
+def check(options: argparse.Namespace) -> None:
+    if not program_of(options):
+        raise UserError("no program given; write `mindtorch run script.py [args...]` or `mindtorch run -m package`")
+
+
+def program_of(options: argparse.Namespace) -> list[str]:
+    """The program's part of the command line, as the launcher takes it; empty if there is none."""
+    if options.module is not None:
+        return ["-m", *options.module] if options.module else []
+    program: list[str] = options.program
+    return program
+
+
+def run(options: argparse.Namespace) -> int:
+    with wire.listening("mindtorch_v2.profiler.control:answer"):
+        _launcher.run(program_of(options))
+    return 0

@@ -1,0 +1,70 @@
+"""How the command speaks: data to stdout, talk to stderr, colours on terminals only, errors that name a remedy.
+
+It does not know any command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import IO
+
+RED, GREEN, YELLOW, BOLD, DIM = "31", "32", "33", "1", "2"
+# Exit codes: a gate that fails is not a command that could not run.
+OK, FAILED, WRONG_USE, NOTHING_MEASURED, INTERRUPTED = 0, 1, 2, 3, 130
+_SILENT_S, _REDRAW_S = 1.0, 0.2
+
+
+class UserError(Exception):
+    """Something the user can put right: one line that says what came, what is accepted and what to do."""
+
+
+def uses_colour(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal whose user has nothing against colours (https://no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and stream.isatty()
+
+
+def paint(text: str, colour: str, stream: IO[str] | None = None) -> str:
+    """The text in a colour where `stream` (stdout) shows colours."""
+    return f"\x1b[{colour}m{text}\x1b[0m" if uses_colour(stream or sys.stdout) else text
+
+
+def say(text: str) -> None:
+    """Talk: a line on stderr."""
+    sys.stdout.flush()
+    print(f"mindtorch: {text}", file=sys.stderr, flush=True)
+
+
+class Working:
+    """Says what takes long: nothing within the first second, then a line; on a terminal with a running time."""
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="mindtorch-progress")
+
+    def __enter__(self) -> Working:
+        self._began = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        if self._done.wait(_SILENT_S):
+            return
+        if not sys.stderr.isatty():
+            say(f"{self._task} …")
+            return
+        while not self._done.wait(_REDRAW_S):
+            took = time.monotonic() - self._began
+            print(f"\rmindtorch: {self._task} … {took:.0f} s\x1b[K", end="", file=sys.stderr, flush=True)
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

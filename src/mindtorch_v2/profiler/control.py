@@ -1,0 +1,116 @@
+"""What a running program can be asked from outside: how it does, what is hot in it, to start and stop profiling.
+
+Requests and answers are plain dicts. It does not know how they travel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import run
+from .averages import Grouping
+from .config import RecordOptions
+from .events import View
+from .lists import averages_of_views
+from .metrics import Metrics
+from .program import SPOOL, without_own_threads, write_files
+from .recorder import RECORDER
+from .samples import step_intervals
+from .window import Window
+
+_LONGEST_S = 60.0
+_MOST_ROWS = 200
+
+
+class _Attached:
+    """The profile that was started from outside, at most one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.profile: run.profile | None = None
+        self.folder = ""
+
+
+_attached = _Attached()
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Do what a request asks for."""
+    asked = request.get("do")
+    if asked not in _ANSWERS:
+        raise ValueError(f"cannot {asked!r}; known: {', '.join(_ANSWERS)}")
+    return _ANSWERS[asked](request)
+
+
+def _status(request: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "program": sys.argv,
+        "recording": bool(RECORDER.sessions),
+        "attached": _attached.profile is not None,
+        "folder": _attached.folder,
+    }
+
+
+def _start(request: dict[str, Any]) -> dict[str, Any]:
+    wanted: dict[str, Any] = {name: bool(value) for name, value in dict(request.get("options", {})).items()}
+    folder = os.path.abspath(str(request["folder"]))
+    with _attached.lock:
+        if _attached.profile is not None:
+            raise RuntimeError(f"is being profiled already, into {_attached.folder}; stop that first")
+        os.makedirs(folder, exist_ok=True)
+        started = run.profile(use_kineto=True, all_threads=True, spool=os.path.join(folder, SPOOL), **wanted)
+        started._prepare_trace()
+        started._start_trace()
+        _attached.profile, _attached.folder = started, folder
+    return {"folder": folder}
+
+
+def _stop(request: dict[str, Any]) -> dict[str, Any]:
+    with _attached.lock:
+        stopped = _attached.profile
+        if stopped is None:
+            raise RuntimeError("is not being profiled from outside; start it with `mindtorch attach PID start`")
+        _attached.profile = None
+        stopped._stop_trace()
+        capture = without_own_threads(stopped._recordings[0].capture())
+    files = write_files(capture, _attached.folder, os.path.basename(sys.argv[0]) or "program")
+    return {"files": {**files, "spool": os.path.join(_attached.folder, SPOOL)}, "events": sum(map(len, capture.tracks))}
+
+
+def _hot(request: dict[str, Any]) -> dict[str, Any]:
+    """The hottest ops of the seconds that follow: a short window of its own, beside any other."""
+    seconds = min(max(float(request.get("seconds", 1.0)), 0.01), _LONGEST_S)
+    limit = min(int(request.get("limit", 20)), _MOST_ROWS)
+    was_recording = bool(RECORDER.sessions)
+    window = Window(RecordOptions(all_threads=True))
+    threading.Event().wait(seconds)
+    recording = window.stop()
+    capture = without_own_threads(recording.capture())
+    metrics = Metrics(capture)
+    rows = averages_of_views([View(metrics, False)], Grouping(), False, False)
+    rows.sort(key=lambda row: -row.self_cpu_time_total)
+    return {
+        "pid": os.getpid(),
+        "program": sys.argv,
+        "recording": was_recording,
+        "seconds": (recording.stop_ns - recording.start_ns) / 1e9,
+        "events": len(metrics),
+        "steps": len(step_intervals(metrics)[0]),
+        "rows": [
+            {"name": row.key, "count": row.count, "self_us": row.self_cpu_time_total, "total_us": row.cpu_time_total}
+            for row in rows[:limit]
+        ],
+    }
+
+
+_ANSWERS: dict[Any, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "status": _status,
+    "start": _start,
+    "stop": _stop,
+    "hot": _hot,
+}

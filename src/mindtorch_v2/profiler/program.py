@@ -1,0 +1,160 @@
+"""A whole program under the profiler, from outside: finds its steps, opens and closes the window, writes the files.
+
+A step is one of the first optimizer that steps; a program that steps a profiler of its own is followed in that. It does
+not know how the program is started.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .. import _steps, _tap
+from . import run
+from .capture import STEP_PREFIX, Capture
+from .export import write
+from .report import write_report
+
+# Threads of the profiler itself, whose tracks nobody wants to see, are named so.
+OWN_THREADS = "mindtorch-"
+TRACE, REPORT, SPOOL = "trace.json", "report.html", "capture.mtspool"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which steps are recorded: after some that are not and some that only warm the profiler up, so many (0: all)."""
+
+    wait: int = 0
+    warmup: int = 0
+    active: int = 0
+
+    def phase(self, step: int) -> str:
+        if step < self.wait:
+            return "wait"
+        if step < self.wait + self.warmup:
+            return "warmup"
+        return "done" if self.active and step >= self.wait + self.warmup + self.active else "active"
+
+
+class StepMark(_tap.region):
+    """A step as a region that ends where the next begins, in other functions than it began in."""
+
+    __slots__ = ()
+
+    def __init__(self, number: int) -> None:
+        super().__init__(_tap.event_id(f"{STEP_PREFIX}{number}", _tap.USER_SCOPE, True))
+
+    def discard(self) -> None:
+        """Forget a step that was not made."""
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            lane.open[:] = [entry for entry in lane.open if entry is not self._entry]
+
+
+class ProgramProfile:
+    """Profiles the program that runs between `start` and `finish`."""
+
+    def __init__(self, plan: Plan, spool: str | None = None, **wanted: Any) -> None:
+        self.plan = plan
+        self.steps = 0
+        self._spool = spool
+        self._wanted = wanted
+        self._phase = ""
+        self._window: run.profile | None = None
+        self._finished: run.profile | None = None
+        self._mark: StepMark | None = None
+        # Whose steps count, on which thread.
+        self._leader: Any = None
+        self._thread = 0
+
+    def start(self) -> None:
+        _steps.LISTENERS.append(self._announced)
+        self._enter(self.plan.phase(0))
+
+    def finish(self) -> Capture | None:
+        """The capture, or None if the program never came to what was to be recorded."""
+        _steps.LISTENERS.remove(self._announced)
+        if self._mark is not None:
+            # What follows the last step is none.
+            self._mark.discard()
+        self._enter("done")
+        return without_own_threads(self._finished._recordings[0].capture()) if self._finished is not None else None
+
+    # Steps
+
+    def _announced(self, source: Any, stepped: bool) -> None:
+        """An optimizer or a profiler of the program is ready or has made a step."""
+        is_profiler = hasattr(source, "record_steps")
+        leads = (source.record_steps or stepped) if is_profiler else (stepped and self._leader is None)
+        if leads and source is not self._leader:
+            self._follow(source)
+        if threading.get_ident() != (self._thread or threading.get_ident()):
+            return
+        if stepped and source is self._leader:
+            self._next_step()
+        elif not stepped and self._leader is None and self._mark is None:
+            # The first step is under way when the optimizer is made: what came before was preparation.
+            self._thread = threading.get_ident()
+            self._open_mark()
+
+    def _follow(self, source: Any) -> None:
+        self._leader, self._thread = source, threading.get_ident()
+        if self._marks_itself and self._mark is not None:
+            self._mark.discard()
+            self._mark = None
+
+    @property
+    def _marks_itself(self) -> bool:
+        return bool(getattr(self._leader, "record_steps", False))
+
+    def _next_step(self) -> None:
+        if self._mark is not None:
+            self._mark.__exit__()
+            self._mark = None
+        self.steps += 1
+        self._enter(self.plan.phase(self.steps))
+        self._open_mark()
+
+    def _open_mark(self) -> None:
+        if not self._marks_itself and self._phase in ("warmup", "active"):
+            self._mark = StepMark(self.steps)
+            self._mark.__enter__()
+
+    # Windows
+
+    def _enter(self, phase: str) -> None:
+        """Close and open windows for the phase that begins. What warms up is recorded and dropped."""
+        if phase == self._phase:
+            return
+        if self._window is not None:
+            window, self._window = self._window, None
+            window._stop_trace()
+            if self._phase == "active":
+                self._finished = window
+        self._phase = phase
+        if phase in ("warmup", "active"):
+            self._window = run.profile(
+                use_kineto=True, spool=self._spool if phase == "active" else None, **self._wanted
+            )
+            self._window._prepare_trace()
+            self._window._start_trace()
+
+
+def without_own_threads(capture: Capture) -> Capture:
+    """The capture without what the profiler's own threads did."""
+    return replace(capture, tracks=[track for track in capture.tracks if not track.name.startswith(OWN_THREADS)])
+
+
+def write_files(capture: Capture, folder: str | os.PathLike[str], title: str, *, report: bool = True) -> dict[str, str]:
+    """Write trace and report into a folder; says what is where."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    write(capture, place / TRACE)
+    files = {"trace": str(place / TRACE)}
+    if report:
+        write_report(capture, place / REPORT, title=title)
+        files["report"] = str(place / REPORT)
+    return files
