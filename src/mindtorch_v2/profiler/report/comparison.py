@@ -1,0 +1,55 @@
+"""Two captures side by side, as the page shows them: the rows of a diff by op, module and stack.
+
+What counts as a change is decided in `profiler.diff`; this only picks and orders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..capture import Capture
+from ..diff import Diff
+from ..diff import compare as judge
+from ..samples import GROUPINGS, NothingRecorded
+
+_MOST_ROWS = 2000
+
+
+def compare(before: Capture, after: Capture) -> dict[str, Any]:
+    """A table for each grouping that both captures have data for; for the others why there is none."""
+    tables: dict[str, Any] = {}
+    for by in GROUPINGS:
+        try:
+            tables[by] = _table(judge([before], [after], by=by))
+        except NothingRecorded as reason:
+            tables[by] = {"missing": str(reason)}
+    return tables
+
+
+def _table(diff: Diff) -> dict[str, Any]:
+    """Rows of name, verdict, relative change, then count, self, total and bytes before and after."""
+    moved = np.abs(diff.after.self_ns - diff.before.self_ns)
+    rows = []
+    for place in np.argsort(-moved, kind="stable")[:_MOST_ROWS].tolist():
+        sides = [_figures(side, place) for side in (diff.before, diff.after)]
+        change = float(diff.change[place])
+        rows.append([diff.names[place], str(diff.verdict[place]), change if np.isfinite(change) else None, *sides])
+    overall = diff.overall
+    finite = bool(np.isfinite([overall.change, overall.low, overall.high]).all())
+    return {
+        "per": diff.per,
+        "samples": [diff.before.samples, diff.after.samples],
+        "pace": diff.pace,
+        "overall": {
+            "verdict": overall.verdict,
+            "change": [overall.change, overall.low, overall.high] if finite else None,
+        },
+        "rows": rows,
+    }
+
+
+def _figures(side: Any, place: int) -> list[float]:
+    columns = (side.count, side.self_ns, side.total_ns, side.memory)
+    return [round(float(column[place]), 2) for column in columns]

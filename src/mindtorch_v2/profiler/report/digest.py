@@ -1,0 +1,247 @@
+"""A capture as the page wants it: interned tables for the header and whole-number columns for the events.
+
+It decides what the page is told; how it is packed and drawn is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _tap
+from .. import overhead, tree
+from ..capture import Capture, Kind, Kinds
+from ..metrics import Metrics
+from . import allocations, findings
+from .comparison import compare
+from .moduletree import ModuleTree, module_tree
+from .pack import Packer
+from .places import Places
+from .steps import find_steps
+from .summary import SORTS, sort_of, summarise, window_of
+
+Ints = NDArray[np.int64]
+
+_LONGEST_TEXT = 400
+
+
+class Digest:
+    """Fills a packer and a header from one capture."""
+
+    def __init__(self, capture: Capture, before: Capture | None) -> None:
+        self.metrics = Metrics(capture)
+        self.modules = module_tree(self.metrics)
+        self.summary = summarise(self.metrics)
+        self.packer = Packer()
+        self.before = before
+
+    def packed(self, title: str) -> str:
+        metrics, capture = self.metrics, self.metrics.capture
+        begin, finish = window_of(metrics)
+        header = {
+            "title": title,
+            "begin": begin,
+            "end": finish,
+            "epoch": capture.epoch_ns,
+            "sorts": SORTS,
+            "tracks": _tracks(capture),
+            "options": asdict(capture.options),
+            "summary": self.summary._asdict(),
+            "overhead": self._overhead(),
+            "environment": environment(capture),
+            "modules": _module_rows(self.modules),
+            "steps": self._steps(),
+            "memory": self._memory(),
+            "diff": self._diff(),
+            **self._events(begin),
+        }
+        header["findings"] = self._findings(header["overhead"])
+        return self.packer.packed(header)
+
+    def _events(self, begin: int) -> dict[str, Any]:
+        """The columns of events, and the tables they refer to."""
+        metrics, add = self.metrics, self.packer.add
+        kinds, kind = _interned(metrics.kind)
+        pairs = metrics.kind.astype(np.int64) * (int(metrics.inputs.max(initial=0)) + 1) + metrics.inputs
+        _, first, call = _firsts(pairs)
+        stacks, stack = _interned(np.where(metrics.is_python, 0, metrics.stack))
+        nodes, frames, ends = self._stack_tree(stacks)
+        add("start", metrics.start_ns - begin, delta=True)
+        add("length", metrics.total_ns)
+        add("call", call)
+        add("depth", self._depths())
+        add("track", metrics.track)
+        add("stack", np.array(ends, np.int64)[stack] if len(stack) else stack)
+        add("module", self.modules.of_event)
+        add("memory", metrics.memory)
+        forward, backward = metrics.flows
+        add("forward", forward)
+        add("backward", backward)
+        return {
+            "kinds": [self._kind(number) for number in kinds],
+            "calls": [self._call(place, int(kind[place])) for place in first],
+            "frames": frames,
+            "stacks": nodes,
+        }
+
+    def _depths(self) -> Ints:
+        """How deep each event is drawn: below those around it on its own thread or stream."""
+        metrics = self.metrics
+        depth = _depths(metrics.parent)
+        for number, track in enumerate(metrics.capture.tracks):
+            if track.device_type:
+                # Work on a device has no parents; on its stream it may stand inside of other work all the same.
+                mine = np.flatnonzero(metrics.track == number)
+                mine = mine[np.argsort(metrics.end_ns[mine], kind="stable")]
+                order, parent, _ = tree.nest(metrics.start_ns[mine], metrics.end_ns[mine])
+                depth[mine[order]] = _depths(parent)
+        return depth
+
+    def _kind(self, number: int) -> list[Any]:
+        kind = self.metrics.kind_of(number)
+        return [kind.name, kind.label, SORTS.index(sort_of(kind)), kind.overload, kind.path]
+
+    def _call(self, place: int, kind: int) -> list[Any]:
+        """What calls with the same name and inputs share: kind, shapes, types, other arguments, FLOPs."""
+        metrics = self.metrics
+        number, inputs = int(metrics.kind[place]), int(metrics.inputs[place])
+        if not inputs:
+            return [kind]
+        record = metrics.input_record(number, inputs)
+        flops = _flops(metrics.kind_of(number), record)
+        given = [value for value in record.concrete if value not in (None, "")]
+        types = [name for name in record.dtypes if name]
+        return [kind, _text(list(record.shapes)), _text(types, ", "), _text(given, ", "), flops]
+
+    def _stack_tree(self, stacks: list[int]) -> tuple[list[list[int]], list[str], list[int]]:
+        """Stacks as a tree of [outer node, frame]; node 0 is the empty stack. Also where each stack ends in it."""
+        frames: dict[str, int] = {}
+        nodes: dict[tuple[int, int], int] = {(0, -1): 0}
+        ends = []
+        for stack in stacks:
+            node = 0
+            for entry in reversed(self.metrics.capture.stacks.read(stack) if stack else []):
+                key = (node, frames.setdefault(entry, len(frames)))
+                node = nodes.setdefault(key, len(nodes))
+            ends.append(node)
+        return [list(key) for key in nodes], list(frames), ends
+
+    def _steps(self) -> dict[str, Any]:
+        steps = find_steps(self.metrics)
+        return {"name": steps.name, "events": steps.places.tolist(), "labels": steps.labels(self.metrics)}
+
+    def _memory(self) -> dict[str, Any]:
+        metrics = self.metrics
+        if not len(metrics.memory_events):
+            return {"categories": [], "peak": -1, "alive": []}
+        names, category = ["Allocated"], None
+        samples = allocations.sample(metrics, category, len(names))
+        begin = window_of(metrics)[0]
+        self.packer.add("memory_time", samples.time_ns - begin, delta=True)
+        for number, values in enumerate(samples.by_category):
+            self.packer.add(f"memory_{number}", values, delta=True)
+        peak_ns = int(samples.time_ns[samples.peak])
+        alive = allocations.biggest_at_peak(metrics, allocations.lifetimes(metrics), peak_ns)
+        for row in alive:
+            row["category"] = 0 if category is None else int(category[row["row"]])
+            row["start"] -= begin
+            row["end"] -= begin if row["end"] >= 0 else 0
+        return {"categories": names, "peak": samples.peak, "alive": alive}
+
+    def _overhead(self) -> dict[str, Any] | None:
+        """What recording took: measured for a capture of this process, read from the file's metadata else."""
+        metrics, capture = self.metrics, self.metrics.capture
+        if not (isinstance(capture.kinds, Kinds) and capture.pid == os.getpid()):
+            return None
+        window_s = (capture.stop_ns - capture.start_ns) / 1e9
+        cost = overhead.estimate(capture.options, len(metrics), len(metrics.memory_events), window_s)
+        return {"events": cost.events, "per_event_ns": cost.per_event_ns, "share": cost.share}
+
+    def _findings(self, cost: dict[str, Any] | None) -> list[dict[str, Any]]:
+        places = Places(self.metrics, self.modules)
+        share = cost["share"] if cost else 0.0
+        run = findings.Run(self.metrics, self.modules, find_steps(self.metrics), self.summary, places, share)
+        return [{**found._asdict(), "spots": [list(spot) for spot in found.spots]} for found in findings.find(run)]
+
+    def _diff(self) -> dict[str, Any] | None:
+        return None if self.before is None else compare(self.before, self.metrics.capture)
+
+
+def environment(capture: Capture) -> dict[str, str]:
+    """The machine and the program, as far as they are known: this process's own, or what a trace says of itself."""
+    found = {
+        "Recorded": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(capture.epoch_ns / 1e9)),
+        "Process": f"{capture.process_name} {capture.pid}",
+    }
+    if isinstance(capture.kinds, Kinds) and capture.pid == os.getpid():
+        found["Python"] = platform.python_version()
+        found["NumPy"] = np.__version__
+        found["Platform"] = platform.platform()
+        found["Processors"] = str(os.cpu_count())
+        found["Command"] = " ".join([os.path.basename(sys.executable), *sys.argv])
+    for key, value in capture.metadata.items():
+        found.setdefault(str(key), _text(value))
+    return {key: value[:_LONGEST_TEXT] for key, value in found.items()}
+
+
+def _flops(kind: Kind, record: _tap.InputRecord) -> int:
+    """The fuller count where an op has one; shapes are all it takes."""
+    counts = [int(formula(record)) for formula in (kind.all_flops, kind.flops) if formula is not None]
+    return max(counts, default=0)
+
+
+def _tracks(capture: Capture) -> list[dict[str, Any]]:
+    rows = []
+    for track in capture.tracks:
+        process = track.process_name or (f"process {track.pid}" if track.pid else "")
+        name = track.name or f"thread {track.native_id}"
+        rows.append({"name": f"{process}: {name}" if process else name, "id": track.native_id, "pid": track.pid})
+    return rows
+
+
+def _module_rows(modules: ModuleTree) -> list[list[Any]]:
+    columns = (
+        modules.calls,
+        modules.forward_ns,
+        modules.backward_ns,
+        modules.self_forward_ns,
+        modules.self_backward_ns,
+    )
+    values = zip(*(column.tolist() for column in columns))
+    return [[node.parent, node.name, node.path, *row] for node, row in zip(modules.nodes, values)]
+
+
+def _text(value: Any, separator: str | None = None) -> str:
+    """A value as text of bearable length."""
+    if separator is not None:
+        value = separator.join(map(str, value))
+    text = str(value)
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+
+
+def _interned(values: NDArray[Any]) -> tuple[list[int], Ints]:
+    """The distinct numbers, and the place of each value among them."""
+    found, which = np.unique(values, return_inverse=True)
+    return found.tolist(), which.reshape(-1).astype(np.int64)
+
+
+def _firsts(values: NDArray[Any]) -> tuple[Ints, list[int], Ints]:
+    found, first, which = np.unique(values, return_index=True, return_inverse=True)
+    return found, first.tolist(), which.reshape(-1).astype(np.int64)
+
+
+def _depths(parent: Ints) -> Ints:
+    """How many events are around each."""
+    depth = np.zeros(len(parent), np.int64)
+    outer = parent
+    while len(outer) and (outer >= 0).any():
+        depth += outer >= 0
+        outer = np.where(outer >= 0, parent[outer], -1)
+    return depth
