@@ -7,9 +7,14 @@ NumPy functions on it work out the shape and dtype of the result instead of comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Rule: TypeAlias = Callable[..., Any]
+# How the results of a row on meta arrays are found, by the row's name with or without its overload: a function of the
+# row's kernel and arguments. `ops` fills the table.
+SHAPES: dict[str, Rule] = {}
 
 
 class MetaArray(np.ndarray[Any, Any]):

@@ -33,7 +33,7 @@ from ._dtype import (
 )
 from ._errors import broadcast_error, refuse_overlap, shape_text
 from ._floating import quiet
-from ._meta import MetaArray, meta, to_meta
+from ._meta import SHAPES, MetaArray, meta
 from ._schema import Argument
 from ._storage import CountedStorage, Storage, View
 from ._tensor import FAST, Parameter, Tensor, alias, as_array, bump, make, new, storage_of
@@ -542,39 +542,17 @@ def _on_meta(values: Iterable[Any]) -> bool:
     )
 
 
-# Up to this many elements, shapes on meta are found by computing with zeros; NumPy's own rules serve above it.
-_META_LIMIT = 1 << 20
-
-
 def _meta_results(op: Op, given: tuple[Any, ...]) -> Any:
     """Shapes and dtypes of an op's results, as arrays without memory."""
     assert op.kernel is not None
+    arrays = [unwrap(v) for v in given]
     by_argument = dict(zip(op.arguments, given, strict=True))
     if op.kind == "view" or by_argument.get("device") is not None:  # the kernel knows where its result is to live
-        return op.kernel(*[unwrap(v) for v in given])
-    if _elements(given) > _META_LIMIT:
-        return _as_meta(op.kernel(*[unwrap(v) for v in given]))
-    return _as_meta(_compute(op, tuple(_zeros_for(v) for v in given)))
-
-
-def _elements(values: Iterable[Any]) -> int:
-    return sum(
-        v._a.size if isinstance(v, Tensor) else _elements(v) if isinstance(v, (list, tuple)) else 0 for v in values
-    )
-
-
-def _zeros_for(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return make(np.zeros(value._a.shape, value._a.dtype))
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
-        return type(value)(_zeros_for(v) for v in value)
-    return value
-
-
-def _as_meta(results: Any) -> Any:
-    if isinstance(results, (tuple, list)):
-        return [_as_meta(r) for r in results]
-    return to_meta(as_array(results))
+        return op.kernel(*arrays)
+    rule = SHAPES.get(op.qualified) or SHAPES.get(op.name)
+    if rule is None:
+        raise NotImplementedError(f"{op.name}() has no rule for shapes, so it cannot run on the meta device")
+    return rule(op.kernel, *arrays)
 
 
 def unwrap(value: Any) -> Any:

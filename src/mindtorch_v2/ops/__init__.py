@@ -52,6 +52,9 @@ from . import repeat as repeat
 from . import resample as resample
 from . import search as search
 from . import sequence as sequence
+from . import shapes as shapes
+from . import shapes_linalg as shapes_linalg
+from . import shapes_network as shapes_network
 from . import sizes as sizes
 from . import softmax as softmax
 from . import special as special

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .._front import front
-from .._meta import meta
 from .._tensor import make
 from ..kernels import conv
 from ..kernels.checks import not_implemented
@@ -133,23 +132,6 @@ def _asked(parts: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...]:
     return tuple(part if needed else None for part, needed in zip(parts, needs))
 
 
-def _convolution_shape(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-                       output_padding: Any, groups: int) -> Any:  # fmt: skip
-    stride, padding, dilation, extra = (
-        expanded(v, weight.ndim - 2) for v in (stride, padding, dilation, output_padding)
-    )
-    bias_shape = None if bias is None else bias.shape
-    conv.check_conv(
-        x.shape, weight.shape, bias_shape, stride, padding, dilation, groups, transposed=transposed,
-        output_padding=extra if transposed else None,
-    )  # fmt: skip
-    if transposed:
-        shape = conv.conv_transpose_output_shape(x.shape, weight.shape, stride, padding, extra, dilation, groups)
-    else:
-        shape = conv.conv_output_shape(x.shape, weight.shape, stride, padding, dilation)
-    return meta(shape, x.dtype)
-
-
 def _convolution_calls(input: Any, weight: Any, bias: Any, *geometry: Any) -> Any:
     return _convolution.function(input, weight, bias, *geometry, False, False, False, True)
 
@@ -158,7 +140,6 @@ convolution = op(
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
     "bool transposed, int[] output_padding, int groups) -> Tensor",
     out=False,
-    meta=_convolution_shape,
     calls=_convolution_calls,
     input__weight__bias=lambda g, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: (
         _asked(

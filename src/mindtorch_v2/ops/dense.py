@@ -7,16 +7,13 @@ from typing import Any
 
 from .._op import unwrap
 from .._tensor import as_array, make
-from .network import without_data
 
 
 def densely(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of a backward row as what runs while a recorder is on: its copy of the gradient is an op."""
 
-    run = without_data(kernel)
-
     def calls(gradient: Any, *rest: Any) -> Any:
-        results = run(gradient.contiguous()._a, *[unwrap(v) for v in rest])
+        results = kernel(gradient.contiguous()._a, *[unwrap(v) for v in rest])
         return [make(a) for a in results] if isinstance(results, (tuple, list)) else make(as_array(results))
 
     return calls

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .._meta import meta
 from .._tensor import make
 from ..kernels import embedding as kernels
 from . import composed
@@ -82,7 +81,6 @@ embedding = op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor",
     out=False,
-    meta=lambda weight, indices, *rest: meta(indices.shape + weight.shape[1:], weight.dtype),
     calls=_embedding_calls,
     weight=lambda g, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse: _embedding_backward.function(
         g, indices, weight_sizes[0], padding_idx, scale_grad_by_freq, sparse

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .._errors import shape_text
-from .._meta import meta
 from ..autograd import grad_mode
 from ..kernels import normalize, small
 from ..kernels.precision import is_half
@@ -96,17 +95,10 @@ def _layer_norm_gradients(grads: Any, input: Any, normalized_shape: Any, mean: A
     )
 
 
-def _layer_norm_shapes(x: Any, normalized_shape: Any, *rest: Any) -> Any:
-    lead = x.ndim - len(normalized_shape)
-    stat = meta(x.shape[:lead] + (1,) * len(normalized_shape), x.dtype)
-    return meta(x.shape, x.dtype), stat, stat
-
-
 @op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     out=False,
-    meta=_layer_norm_shapes,
     input__weight__bias=lambda grads, input, normalized_shape, result1, result2, weight, bias, eps, needs: (
         _layer_norm_gradients(grads, input, normalized_shape, result1, result2, weight, bias, eps, needs)
     ),
@@ -170,16 +162,10 @@ def _batch_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, runnin
     return composed.gradients(forward, (input, weight, bias), g, needs)
 
 
-def _batch_norm_shapes(x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any) -> Any:
-    stat = meta((x.shape[1] if training else 0,), x.dtype)
-    return meta(x.shape, x.dtype), stat, stat
-
-
 @op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     out=False,
-    meta=_batch_norm_shapes,
     nondiff=(1, 2),
     input__weight__bias=lambda grads, input, weight, bias, running_mean, running_var, result1, result2, training, eps, needs: (
         _batch_norm_gradients(
@@ -295,11 +281,6 @@ def _group_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, mean: 
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     out=False,
-    meta=lambda x, weight, bias, N, C, HxW, group, eps: (
-        meta(x.shape, x.dtype),
-        meta((N, group), x.dtype),
-        meta((N, group), x.dtype),
-    ),
     input__weight__bias=lambda grads, input, weight, bias, result1, result2, N, C, HxW, group, eps, needs: (
         _group_norm_gradients(grads, input, weight, bias, result1, result2, (N, C, HxW), group, eps, needs)
     ),

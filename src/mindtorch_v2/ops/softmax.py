@@ -15,7 +15,7 @@ from .creation import ones, scalar_tensor
 from .dense import densely
 from .dropout import dropout
 from .matrix import cpp_name, matmul
-from .network import like_first, op
+from .network import op
 from .view import transpose
 
 # What the plain kernels take, as generated code asks for it.
@@ -36,7 +36,6 @@ def _softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any
 softmax_backward_data = op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     out=False,
-    meta=like_first,
     calls=densely(_softmax_gradient),
     grad_output=lambda g, output, dim, input_dtype: softmax_backward_data(g, output, dim, input_dtype),
     output=lambda g, grad_output, output, dim: (
@@ -48,7 +47,6 @@ softmax_backward_data = op(
 
 @op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    meta=like_first,
     fast=(_SMALL, lambda a, dim, half_to_float: small.softmax(a, dim)),
     self=lambda g, result, dim, self_dtype: softmax_backward_data(g, result, dim, self_dtype),
 )
@@ -74,7 +72,6 @@ def _log_softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) ->
 log_softmax_backward_data = op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     out=False,
-    meta=like_first,
     calls=densely(_log_softmax_gradient),
     grad_output=lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
     output=lambda g, grad_output, output, dim: -g * output.exp() * grad_output.sum(dim, keepdim=True),
@@ -83,7 +80,6 @@ log_softmax_backward_data = op(
 
 @op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    meta=like_first,
     fast=(_SMALL, lambda a, dim, half_to_float: small.log_softmax(a, dim)),
     self=lambda g, result, dim, self_dtype: log_softmax_backward_data(g, result, dim, self_dtype),
 )
@@ -117,7 +113,6 @@ def _safe_array(a: Any, dim: int, dtype: Any) -> Any:
 safe_softmax = op(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     out=False,
-    meta=like_first,
     calls=_safe_calls,
     self=lambda g, result, dim, self_dtype: softmax_backward_data(g, result, dim, self_dtype),
 )(_safe_array).function
