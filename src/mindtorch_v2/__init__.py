@@ -88,6 +88,7 @@ _operators.bind_operators()
 from . import _legacy, _missing, _settings, amp, autograd, random, version
 from ._settings import *  # noqa: F403
 from .compiler import compile
+from .torch_version import TorchVersion as TorchVersion
 
 globals().update(_legacy.NAMES)
 globals().update(amp.autocast_mode.NAMES)
@@ -95,7 +96,7 @@ globals().update(amp.autocast_mode.NAMES)
 _silence_own_warnings()
 _keep_freed_memory()
 
-__version__ = version.__version__
+__version__ = TorchVersion(version.__version__)
 
 _missing.install()
 _missing.cover_all()

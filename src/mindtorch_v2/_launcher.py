@@ -41,28 +41,6 @@ def our_name(fullname: str) -> str | None:
     return PACKAGE + dot + rest if root == "torch" else None
 
 
-class _Alias:
-    """Loads a torch module as the module object of ours, which keeps its own name and spec."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.own_spec: Any = None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = importlib.import_module(self.name)
-        self.own_spec = module.__spec__
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self.own_spec
-        _missing.cover(module)
-
-    def get_code(self, fullname: str) -> Any:
-        """For `-m torch.x`: the code of our module."""
-        spec = importlib.util.find_spec(self.name)
-        return spec.loader.get_code(self.name) if spec is not None and spec.loader is not None else None  # type: ignore[attr-defined]
-
-
 class TorchFinder:
     """Finds `torch` and every `torch.x.y` in this package, before any installed torch can be found."""
 
@@ -76,7 +54,7 @@ class TorchFinder:
         found = importlib.util.find_spec(ours)
         if found is None:
             return None
-        loader: Any = _Alias(ours)
+        loader: Any = _missing.Alias(ours)
         spec = importlib.machinery.ModuleSpec(fullname, loader, origin=found.origin)
         spec.submodule_search_locations = found.submodule_search_locations
         return spec

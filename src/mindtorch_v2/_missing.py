@@ -1,10 +1,12 @@
 """What happens when a program asks for a name or a module that is not there: an error that says so, says that
-mindtorch_v2 does not provide it, and names the nearest one that is. Submodules are imported when first asked for.
+mindtorch_v2 does not provide it, and names the nearest one that is. Submodules are imported when first asked for, and
+modules that live elsewhere here are found under torch's path.
 """
 
 from __future__ import annotations
 
 import difflib
+import dis
 import importlib
 import importlib.machinery
 import importlib.util
@@ -14,7 +16,11 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ._addresses import ADDRESSES
+
 PACKAGE = __name__.partition(".")[0]
+# Modules that torch has as packages: an address inside one is looked for only if it has a `__path__`.
+_PARENTS = {f"{PACKAGE}.{address}".rpartition(".")[0] for address in ADDRESSES}
 
 
 def spoken(name: str) -> str:
@@ -24,16 +30,32 @@ def spoken(name: str) -> str:
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that looks most like `name`, if one does."""
-    known = {c.lower(): c for c in candidates if not c.startswith("_") or name.startswith("_")}
+    known: dict[str, list[str]] = {}
+    for candidate in candidates:
+        if not candidate.startswith("_") or name.startswith("_"):
+            known.setdefault(candidate.lower(), []).append(candidate)
     found = difflib.get_close_matches(name.lower(), known, 1, 0.6)
-    return known[found[0]] if found else None
+    # Of `adam` and `Adam` the one written as `name` is.
+    return max(known[found[0]], key=lambda c: difflib.SequenceMatcher(None, c, name).ratio()) if found else None
 
 
-def message(place: str, name: str, candidates: Iterable[str]) -> str:
-    """The sentence for a name that `place` lacks."""
-    text = f"module '{spoken(place)}' has no attribute '{name}': mindtorch_v2 does not provide {spoken(place)}.{name}"
+def message(place: str, name: str, candidates: Iterable[str], imported: bool = False) -> str:
+    """The sentence for a name that `place` lacks; `imported` when it was asked for by `from place import name`."""
+    module = spoken(place)
+    asked = (
+        f"cannot import name '{name}' from '{module}'" if imported else f"module '{module}' has no attribute '{name}'"
+    )
+    text = f"{asked}: mindtorch_v2 does not provide {module}.{name}"
     found = nearest(name, candidates)
-    return text if found is None else f"{text}. The nearest name that is there: {spoken(place)}.{found}"
+    return text if found is None else f"{text}. The nearest name that is there: {module}.{found}"
+
+
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+
+
+def _by_import(frame: types.FrameType) -> bool:
+    """Whether the frame is at a `from … import name`. Its AttributeError would be replaced, text and all."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
 def submodules(module: types.ModuleType) -> list[str]:
@@ -56,6 +78,8 @@ def attribute_finder(module_name: str, elsewhere: Mapping[str, str] | None = Non
         if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
             return importlib.import_module(f"{module_name}.{name}")
         names = () if dunder else [n for n in [*vars(module), *submodules(module)] if not n.startswith("_abc")]
+        if not dunder and _by_import(sys._getframe(1)):
+            raise ImportError(message(module_name, name, names, True), name=module_name, path=module.__file__)
         raise AttributeError(message(module_name, name, names), name=name, obj=module)
 
     return __getattr__
@@ -65,6 +89,8 @@ def cover(module: types.ModuleType) -> None:
     """Give a module of ours the `__getattr__` above, unless it has one."""
     if "__getattr__" not in vars(module):
         module.__getattr__ = attribute_finder(module.__name__)  # type: ignore[method-assign]
+    if module.__name__ in _PARENTS and not hasattr(module, "__path__"):
+        module.__path__ = []
 
 
 def cover_all() -> None:
@@ -82,6 +108,28 @@ class _CoveredLoader(importlib.machinery.SourceFileLoader):
         cover(module)
 
 
+class Alias:
+    """Loads the module of another path, which keeps its own name and spec, under the path asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.own_spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(self.name)
+        self.own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self.own_spec
+        cover(module)
+
+    def get_code(self, fullname: str) -> Any:
+        """For `-m torch.x`: the code of our module."""
+        spec = importlib.util.find_spec(self.name)
+        return spec.loader.get_code(self.name) if spec is not None and spec.loader is not None else None  # type: ignore[attr-defined]
+
+
 class CoveredModules:
     """The first finder on `sys.meta_path`: our modules are covered however they are imported, by `import` or by name."""
 
@@ -91,6 +139,10 @@ class CoveredModules:
     ) -> importlib.machinery.ModuleSpec | None:
         if not fullname.startswith(PACKAGE + "."):
             return None
+        home = ADDRESSES.get(fullname.removeprefix(PACKAGE + "."))
+        if home is not None:
+            loader: Any = Alias(f"{PACKAGE}.{home}" if home else PACKAGE)
+            return importlib.machinery.ModuleSpec(fullname, loader)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = _CoveredLoader(spec.loader.name, spec.loader.path)

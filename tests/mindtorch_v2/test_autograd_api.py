@@ -134,6 +134,31 @@ def test_grad_of_a_non_leaf() -> None:
     assert close(found, 12.0)
 
 
+def test_only_inputs_is_accepted_and_has_no_effect() -> None:
+    x = torch.ones(2, requires_grad=True)
+    (g,) = torch.autograd.grad(x.sum(), x, only_inputs=True)
+    assert g.tolist() == [1.0, 1.0]
+    with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
+        torch.autograd.grad(x.sum(), x, only_inputs=False)
+
+
+def test_a_variable_is_a_leaf_on_the_same_memory() -> None:
+    x = torch.ones(2)
+    v = torch.autograd.Variable(x, requires_grad=True)
+    v.data -= 1
+    assert (v.requires_grad, x.requires_grad, x.tolist()) == (True, False, [0.0, 0.0])
+    assert isinstance(x, torch.autograd.Variable) and not isinstance(1, torch.autograd.Variable)
+    assert not torch.autograd.Variable(v * 2).requires_grad
+    assert torch.autograd.Variable().shape == (0,)
+
+
+def test_a_variable_needs_a_tensor_and_volatile_is_gone() -> None:
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        torch.autograd.Variable([1.0])
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        torch.autograd.Variable(torch.ones(1), volatile=True)
+
+
 def test_unused_inputs_are_an_error_unless_allowed() -> None:
     x, unused = leaf(1.0), leaf(1.0)
     with pytest.raises(RuntimeError, match="allow_unused"):

@@ -22,7 +22,7 @@ def test_a_missing_name_is_explained() -> None:
     )
 
 
-@pytest.mark.parametrize(("place", "name", "nearest"), [("nn", "Linaer", "Linear"), ("optim", "adamw", "AdamW")])
+@pytest.mark.parametrize(("place", "name", "nearest"), [("nn", "Linaer", "Linear"), ("optim", "AdamV", "Adam")])
 def test_submodules_explain_too(place: str, name: str, nearest: str) -> None:
     with pytest.raises(AttributeError, match=f"torch.{place}.{name}.*torch.{place}.{nearest}$"):
         getattr(getattr(torch, place), name)

@@ -1,7 +1,6 @@
 """Automatic differentiation: torch.autograd's names."""
 
 from .._missing import attribute_finder as _attribute_finder
-from .._tensor import Tensor as Variable
 from . import function, grad_mode, graph
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .anomaly import is_enabled as is_anomaly_enabled
@@ -9,6 +8,7 @@ from .entry import backward, grad
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .variable import Variable
 
 # The profiler's names are imported when first asked for.
 _ELSEWHERE = {

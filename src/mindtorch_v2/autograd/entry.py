@@ -134,11 +134,19 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of `outputs` with respect to `inputs`."""
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+            "parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
     outs, wanted = _as_tuple(outputs), _as_tuple(inputs)
@@ -177,6 +185,6 @@ def _batched(
     rows = []
     for i in range(len(batches[0])):
         picked = tuple(b[i] for b in batches)
-        rows.append(grad(outs, wanted, picked, True, create, unused, False, materialize))
+        rows.append(grad(outs, wanted, picked, True, create, True, unused, False, materialize))
     del retain
     return tuple(None if column[0] is None else door.stack(list(column)) for column in zip(*rows, strict=True))

@@ -1,0 +1,50 @@
+"""torch._C, of which programs use a few names though they are private: the profiler's settings, types, and switches of
+a compiler that is not there.
+"""
+
+from __future__ import annotations
+
+from .._device import device
+from .._dtype import dtype
+from .._errors import LinAlgError as _LinAlgError
+from .._size import Size
+from .._tensor import Tensor
+from ..autograd.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from ..ops.random import Generator
+from . import _profiler
+
+TensorBase = _TensorBase = Tensor
+
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "Generator",
+    "Size",
+    "TensorBase",
+    "_LinAlgError",
+    "_TensorBase",
+    "_profiler",
+    "device",
+    "dtype",
+]
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is reported to anybody."""
+
+
+def _get_tracing_state() -> None:
+    """Nothing is being traced."""
+
+
+def _switch(value: bool = False) -> bool:
+    """A compiler's switch: it was off, and stays so."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode = _jit_override_can_fuse_on_cpu = _switch
+_jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _switch
+
+
+def _cuda_getDeviceCount() -> int:
+    return 0

@@ -1,0 +1,31 @@
+"""Paths of torch's modules that lead to a module of another path here: torch keeps one optimizer a file, we keep a
+family; what torch calls `functional` is the package itself. It knows names only; `_missing` imports them.
+"""
+
+from __future__ import annotations
+
+_OPTIMIZERS = {
+    "optim.adam": "adamax adamw nadam radam sparse_adam",
+    "optim.adaptive": "adadelta adagrad asgd rmsprop rprop",
+}
+
+# Path of torch's module, from `torch.` on → path of ours, from the package on ("" is the package).
+ADDRESSES = {
+    "autograd.anomaly_mode": "autograd.anomaly",
+    "cpu.amp.autocast_mode": "cpu.amp",
+    "cpu.amp.grad_scaler": "cpu.amp",
+    "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.common": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp",
+    "functional": "",
+    "signal.windows.windows": "signal.windows",
+    "storage": "_methods",
+    "utils.benchmark.utils": "utils.benchmark",
+    "utils.benchmark.utils.common": "utils.benchmark",
+    "utils.benchmark.utils.timer": "utils.benchmark",
+    "utils.data._utils": "utils.data",
+    "utils.data._utils.collate": "utils.data.collate",
+    "utils.data._utils.worker": "utils.data.worker",
+    "utils.data.dataloader": "utils.data.loader",
+    **{f"optim.{name}": home for home, names in _OPTIMIZERS.items() for name in names.split()},
+}
