@@ -14,7 +14,7 @@ from .averages import FunctionEventAvg, Grouping, average_events, average_views
 from .config import DeviceType
 from .events import View
 from .export import rows, stacks
-from .table import TableOptions, render
+from .table import TableOptions, render, render_html
 
 
 class EventList(list[Any]):
@@ -30,6 +30,17 @@ class EventList(list[Any]):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the table, the longest self time first."""
+        options = TableOptions(
+            sort_by="self_cpu_time_total",
+            max_name_column_width=None,
+            max_shapes_column_width=None,
+            with_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )
+        return render_html(self, options)
 
     def _build_tree(self) -> None:
         """Find parents and children from the times of hand-made events, merge lone echoes, share forward stacks."""

@@ -15,8 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from .. import _steps
+from . import report as reports
 from . import run
 from .annotate import record_function
+from .capture import Capture
 from .config import (
     ProfilerAction,
     ProfilerActivity,
@@ -225,6 +227,23 @@ class _KinetoProfile:
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the last cycle as a Chrome trace, compressed if the path ends in `.gz`. Any number of times."""
         self._initialized("exporting chrome trace").export_chrome_trace(path)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        before: Capture | None = None,
+        title: str | None = None,
+    ) -> reports.Report | None:
+        """The last cycle as a report: written to an HTML file or, without a path, for a notebook to show inline."""
+        return self._initialized("making a report").report(path, before=before, title=title)
+
+    def export_report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write the report of the last cycle to one HTML file that any browser opens offline."""
+        self.report(path, title=title)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.profiler is None else self.profiler._repr_html_()
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write `frame;frame;frame N` for each event; needs with_stack=True."""

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
 
+from . import report as reports
 from .averages import FunctionEventAvg, Grouping
+from .capture import Capture
 from .config import (
     ProfilerActivity,
     ProfilerState,
@@ -325,6 +327,32 @@ class profile:
         categories = None if filtered is None else [CATEGORIES[name] for name in filtered if name in CATEGORIES]
         known = self._views[0].metrics if self._views else Metrics(self._recordings[0].capture())
         write_trace(known, path, self.trace_id, {**self.metadata, **(metadata or {})}, categories)
+
+    def report(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        before: Capture | None = None,
+        title: str | None = None,
+    ) -> reports.Report | None:
+        """A report of the newest cycle: written to an HTML file or, without a path, for a notebook to show.
+
+        With `before`, another capture, it also shows what has changed since.
+        """
+        if self._window is not None or not self._recordings:
+            raise AttributeError("there is nothing to report yet: stop the profiler before report()")
+        known = self._views[0].metrics.capture if self._views else self._recordings[0].capture()
+        made = reports.make_report(known, before=before, title=title)
+        if path is None:
+            return made
+        made.save(path)
+        return None
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show: the ops that take most time."""
+        if not self._finished() or self.experimental_config.trace_only:
+            return None
+        return self.key_averages()._repr_html_()
 
     def export_stacks(self, path: str | PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write `frame;frame;frame N` for each event; needs with_stack=True."""

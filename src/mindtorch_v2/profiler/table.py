@@ -5,6 +5,7 @@ It knows the attributes of events, not where they come from.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +69,28 @@ def render(events: Sequence[Any], options: TableOptions) -> str:
     if totals.has_device_time:
         lines.append(f"Self {totals.device} time total: {format_time_in(totals.on_device, options.time_unit)}")
     return "\n".join(lines) + "\n"
+
+
+def render_html(events: Sequence[Any], options: TableOptions) -> str:
+    """The same table for notebooks: every cell escaped, names and shapes in full."""
+    if not events:
+        return "<p>No events were recorded.</p>"
+    rows = _sorted(events, options.sort_by)
+    totals = _Totals(rows)
+    columns = _columns(rows, options, totals)
+    shown = _limited(rows, options)
+    lines = ["<table><thead><tr>", *(_html_cell("th", column, column.title) for column in columns), "</tr></thead>"]
+    lines.append("<tbody>")
+    for event in shown:
+        lines += ["<tr>", *(_html_cell("td", column, column.cell(event)) for column in columns), "</tr>"]
+    rest = f" · {len(rows) - len(shown):,} more rows" if len(shown) < len(rows) else ""
+    total = html.escape(f"Self CPU time total: {format_time_in(totals.cpu, options.time_unit)}{rest}")
+    return "".join([*lines, f"</tbody></table><p>{total}</p>"])
+
+
+def _html_cell(tag: str, column: Column, value: Any) -> str:
+    side = "left" if column.align == "<" or column.title in ("Name", "Overload Name", "Input Shapes") else "right"
+    return f'<{tag} style="text-align:{side}">{html.escape(str(value))}</{tag}>'
 
 
 def _sorted(events: Sequence[Any], sort_by: str | None) -> list[Any]:

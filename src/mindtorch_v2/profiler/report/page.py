@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from importlib import resources
+from pathlib import Path
 
 # In the order in which they stand in the page; a script uses names of earlier ones at any time, of later ones when run.
 SCRIPTS = (
@@ -20,7 +20,7 @@ STYLES = ("style", "views", "print")
 
 def static(name: str) -> str:
     """The text of a file of this package's `static` folder."""
-    return (resources.files(__package__) / "static" / name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
 def render(title: str, packed: str) -> str:
