@@ -33,15 +33,19 @@ def nest(start: Ints, end: Ints) -> Nesting:
 
 
 def _nest_perfect(start: Ints, end: Ints) -> Nesting | None:
-    """Nesting where every two events are disjoint or one inside the other, and no two times tie; else None.
+    """Nesting where every two events are disjoint or one inside the other and none is without length; else None.
 
     An event's depth is the number of events begun before it less the number that have ended by then.
     """
     count = len(start)
     order = np.argsort(start, kind="stable")
     begin, finish = start[order], end[order]
-    if count and ((begin[1:] == begin[:-1]).any() or (begin >= finish).any()):
+    if count and (begin >= finish).any():
         return None
+    if count and (begin[1:] == begin[:-1]).any():
+        # Begun at the same time, as Python functions are that run when a recording starts.
+        order = _outer_first(start, end)
+        finish = end[order]
     ends = end if (end[1:] >= end[:-1]).all() else np.sort(end)
     depth = np.arange(count) - np.searchsorted(ends, begin, side="right")
     if count and depth.min() < 0:
@@ -51,6 +55,11 @@ def _nest_perfect(start: Ints, end: Ints) -> Nesting | None:
     if (finish[parent[inner]] < finish[inner]).any():
         return None
     return Nesting(order, parent, None)
+
+
+def _outer_first(start: Ints, end: Ints) -> Ints:
+    """The order of events by start. Of events with the same times, the one that ended last is the outer one."""
+    return np.lexsort((-np.arange(len(start)), -end, start))
 
 
 def _parents(depth: Ints) -> Ints:
@@ -70,9 +79,9 @@ def _parents(depth: Ints) -> Ints:
 
 
 def nest_any(start: Ints, end: Ints) -> Nesting:
-    """Nesting event by event. Of events with the same times, the one that ended last is the outer one."""
+    """Nesting event by event."""
     count = len(start)
-    order = np.lexsort((-np.arange(count), -end, start))
+    order = _outer_first(start, end)
     begins, ends = start[order].tolist(), end[order].tolist()
     parent = [-1] * count
     share = [0] * count
@@ -98,7 +107,7 @@ def crossings(start: Ints, end: Ints) -> NDArray[np.bool_]:
     if _nest_perfect(start, end) is not None:
         return crossing
     open_ends: list[int] = []
-    for place in np.lexsort((-np.arange(len(start)), -end, start)).tolist():
+    for place in _outer_first(start, end).tolist():
         begin, finish = int(start[place]), int(end[place])
         while open_ends and open_ends[-1] <= begin:
             open_ends.pop()
