@@ -75,18 +75,15 @@ def run(options: argparse.Namespace) -> int:
         say(f"note: {note}")
     if options.module is not None:
         capture = inside_modules(capture, options.module)
-    rows = rows_of(capture, options.by, options.stack_depth, options.python)
-    if options.filter is not None:
-        rows = _like(rows, [row for row in rows if options.filter.search(row.key)])
-    if not rows:
+    whole = rows_of(capture, options.by, options.stack_depth, options.python)
+    wanted = [row for row in whole if options.filter is None or options.filter.search(row.key)]
+    if not wanted:
         _explain_nothing(options)
-    attribute = SORTS[options.sort]
-    ordered = (
-        sorted(rows, key=lambda row: getattr(row, attribute) or 0, reverse=True)
-        if options.sort != "name"
-        else (sorted(rows, key=lambda row: row.key))
-    )
-    print(FORMATS[options.format](_like(rows, ordered), options), end="")
+    if options.sort == "name":
+        wanted.sort(key=lambda row: row.key)
+    else:
+        wanted.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=True)
+    print(FORMATS[options.format](whole._like(wanted), options, whole), end="")
     return 0
 
 
@@ -108,10 +105,6 @@ def rows_of(capture: Capture, by: str = "op", stack_depth: int = 5, python: bool
     grouping = Grouping(by == "shape", stack_depth if by == "stack" else 0, by == "overload", python)
     view = View(Metrics(capture), False)
     return averages_of_views([view], grouping, capture.options.memory, capture.options.flops)
-
-
-def _like(rows: EventList, chosen: list[FunctionEventAvg]) -> EventList:
-    return rows._like(chosen)
 
 
 def _module_rows(capture: Capture) -> EventList:

@@ -104,6 +104,8 @@ class _Server:
             try:
                 request = json.loads(_line_from(connection))
                 answer = self._answer(request)
+            except (RuntimeError, ValueError) as error:
+                answer = {"error": str(error)}
             except Exception as error:
                 # The program goes on whatever is asked of it; who asked is told.
                 answer = {"error": f"{type(error).__name__}: {error}"}

@@ -154,9 +154,8 @@ class _Samples:
                 # Twice as many calls take twice as long, though each takes the same.
                 more = np.log(self.figures[1].count / self.figures[0].count)
                 self.logs[1] += np.where(np.isfinite(more), more, 0)
-            # What a step took as a whole.
-            self.wholes = [np.log(np.concatenate([part.self_ns.sum(axis=1) for part in side])) for side in sides]
-        self.whole_runs = [np.repeat(np.arange(len(side)), [len(part.self_ns) for part in side]) for side in sides]
+        # What a typical step (or capture) of each run took as a whole.
+        self.wholes = [np.array([_figures([usage], self.per).self_ns.sum() for usage in side]) for side in sides]
 
 
 def _sampling(sides: tuple[list[Usage], list[Usage]]) -> str:
@@ -227,7 +226,7 @@ def _judge(by: str, names: list[str], samples: _Samples, rules: Rules) -> Diff:
         share,
         _verdicts(before, after, score, p, enough, share, rules),
         math.expm1(pace),
-        _overall(samples, rules, margin),
+        _overall(samples, float(np.sqrt(np.nansum((share * error) ** 2))), rules, margin),
     )
 
 
@@ -295,25 +294,22 @@ def _verdicts(
     return np.select(cases, [APPEARED, DISAPPEARED, SLOWER, FASTER, UNCLEAR], SAME)
 
 
-def _overall(samples: _Samples, rules: Rules, margin: float) -> Change:
-    """The whole step (or capture). The drift from run to run limits what can be told: where there is one run a side
-    it is assumed, else it is measured."""
-    sides = [statistics.location(whole[:, None]) for whole in samples.wholes]
-    effect = float(sides[1].mean[0] - sides[0].mean[0])
+def _overall(samples: _Samples, within: float, rules: Rules, margin: float) -> Change:
+    """The sum of all groups in a typical step. The drift from run to run limits what can be told of it: it is measured
+    where there are several runs a side, else assumed."""
+    with np.errstate(divide="ignore"):
+        wholes = [np.log(whole) for whole in samples.wholes]
+    effect = float(wholes[1].mean() - wholes[0].mean())
     if not math.isfinite(effect):
         return Change(math.nan, math.nan, math.nan, 1.0, UNCLEAR)
-    variance, freedom = 0.0, math.inf
-    for whole, run, side in zip(samples.wholes, samples.whole_runs, sides):
-        between, runs = statistics.between_runs(whole[:, None], run, side.error)
-        drift = float(between[0]) if runs > 1 else _DRIFT**2
-        if runs > 1:
-            freedom = min(freedom, runs - 1.0)
-        variance += max(drift, _DRIFT**2 / runs**2) / runs + float(np.nan_to_num(side.error[0])) ** 2
-    error = math.sqrt(variance)
-    degrees = np.array([min(freedom, 1e6)])
+    runs = [len(whole) for whole in wholes]
+    measured = min(runs) > 1
+    drifts = [max(float(whole.var(ddof=1)), (_DRIFT / 2) ** 2) if measured else _DRIFT**2 for whole in wholes]
+    error = math.sqrt(within**2 + sum(drift / count for drift, count in zip(drifts, runs)))
+    freedom = np.array([sum(runs) - 2.0 if measured else 1e6])
     t = math.copysign(max(abs(effect) - margin, 0) / error, effect)
-    score = float(statistics.normal_of_student(np.array([t]), degrees)[0])
+    score = float(statistics.normal_of_student(np.array([t]), freedom)[0])
     p = min(1.0, 2 * float(statistics.tail_of_normal(np.array([abs(score)]))[0]))
-    reach = error * float(statistics.student_quantile(_NORMAL_95, degrees)[0])
+    reach = error * float(statistics.student_quantile(_NORMAL_95, freedom)[0])
     verdict = SAME if p >= rules.level else SLOWER if effect > 0 else FASTER
     return Change(math.expm1(effect), math.expm1(effect - reach), math.expm1(effect + reach), p, verdict)

@@ -17,6 +17,7 @@ from .. import _tap
 from .recorder import RECORDER, PythonEvent, StackTable, ThreadLane, python_event
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_COMMAND = os.path.join(os.path.dirname(PACKAGE), "mindtorch_cli", "__init__.py")
 
 # What becomes of a frame. SHOWN frames are events; SKIPPED ones are not, but what they call may be;
 # MUTED ones (op bodies) hide whatever they call, as a C++ kernel would.
@@ -28,10 +29,10 @@ _MUTED_FILES = frozenset(
     "_device.py _dtype.py _meta.py _size.py _storage.py _tensor.py _tensor_str.py autograd/anomaly.py "
     "profiler/annotate.py profiler/capture.py profiler/frames.py profiler/recorder.py".split()
 )
-_SKIPPED_PARTS = ("profiler",)
+_SKIPPED_PARTS = ("profiler", "cli")
 _SKIPPED_FILES = frozenset(
     "autograd/engine.py autograd/entry.py autograd/node.py autograd/backward.py autograd/graph.py autograd/methods.py "
-    "autograd/grad_mode.py nn/modules/module_hooks.py".split()
+    "autograd/grad_mode.py nn/modules/module_hooks.py _launcher.py __main__.py".split()
 )
 _SKIPPED_NAMES = frozenset(("__call__", "_call_impl", "_wrapped_call_impl"))
 
@@ -42,7 +43,7 @@ def visibility(code: CodeType) -> int:
     if filename.startswith("<mindtorch_v2"):
         return MUTED
     if not filename.startswith(PACKAGE + os.sep):
-        return 1
+        return SKIPPED if filename == _COMMAND else 1
     inner = filename[len(PACKAGE) + 1 :].replace(os.sep, "/")
     first = inner.partition("/")[0]
     if first in _MUTED_PARTS or inner in _MUTED_FILES:

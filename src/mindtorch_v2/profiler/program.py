@@ -12,11 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import _steps, _tap
 from . import run
-from .capture import STEP_PREFIX, Capture
+from .capture import STEP_PREFIX, Capture, Track
 from .export import write
 from .report import write_report
+
+Ints = NDArray[np.int64]
 
 # Threads of the profiler itself, whose tracks nobody wants to see, are named so.
 OWN_THREADS = "mindtorch-"
@@ -81,7 +86,9 @@ class ProgramProfile:
             # What follows the last step is none.
             self._mark.discard()
         self._enter("done")
-        return without_own_threads(self._finished._recordings[0].capture()) if self._finished is not None else None
+        if self._finished is None:
+            return None
+        return nested_steps(without_own_threads(self._finished._recordings[0].capture()))
 
     # Steps
 
@@ -146,6 +153,54 @@ class ProgramProfile:
 def without_own_threads(capture: Capture) -> Capture:
     """The capture without what the profiler's own threads did."""
     return replace(capture, tracks=[track for track in capture.tracks if not track.name.startswith(OWN_THREADS)])
+
+
+def nested_steps(capture: Capture) -> Capture:
+    """The capture with steps that cross no function or region.
+
+    A step is announced from within the functions that make it: it lasts until those return that are of this step alone,
+    and begins inside those that go on over several.
+    """
+    return replace(capture, tracks=[_with_nested_steps(track, capture.kinds) for track in capture.tracks])
+
+
+def _with_nested_steps(track: Track, kinds: Any) -> Track:
+    steps = [kind for kind in np.unique(track.kind).tolist() if kinds[kind].name.startswith(STEP_PREFIX)]
+    is_step = np.isin(track.kind, steps)
+    places = np.flatnonzero(is_step)
+    if not len(places):
+        return track
+    places = places[np.argsort(track.start_ns[places], kind="stable")]
+    others = np.flatnonzero(~is_step)
+    others = others[np.argsort(track.start_ns[others], kind="stable")]
+    begins, ends = _settled(
+        track.start_ns[places].tolist(), track.end_ns[places].tolist(), track.start_ns[others], track.end_ns[others]
+    )
+    start, end = track.start_ns.copy(), track.end_ns.copy()
+    start[places], end[places] = begins, ends
+    order = np.lexsort((is_step, end))
+    columns = {name: getattr(track, name)[order] for name in ("kind", "seq", "inputs", "stack")}
+    return replace(track, start_ns=start[order], end_ns=end[order], **columns)
+
+
+def _settled(begins: list[int], ends: list[int], start: Ints, end: Ints) -> tuple[list[int], list[int]]:
+    """Where steps begin and end so that they cross none of the other regions, which are in order of their start."""
+    crossing = (start < begins[0]) & (end > begins[0]) & (end < ends[0])
+    begins[0] = max(begins[0], int(end[crossing].max(initial=0)))
+    for number in range(len(begins)):
+        begin, finish = begins[number], ends[number]
+        low, high = np.searchsorted(start, (begin, finish))
+        inner_start, inner_end = start[low:high], end[low:high]
+        crossing = inner_end > finish
+        if not crossing.any():
+            continue
+        is_last = number + 1 == len(begins)
+        lasting = crossing & (False if is_last else inner_end > ends[number + 1])
+        begins[number] = max(begin, int(inner_start[lasting].max(initial=-1)) + 1)
+        ends[number] = max(finish, int(inner_end[crossing & ~lasting].max(initial=0)))
+        if not is_last:
+            begins[number + 1] = max(begins[number + 1], ends[number])
+    return begins, ends
 
 
 def write_files(capture: Capture, folder: str | os.PathLike[str], title: str, *, report: bool = True) -> dict[str, str]:

@@ -47,12 +47,12 @@ class Column:
         return f"{value!s:{self.align}{self.width}}" + _GAP
 
 
-def render(events: Sequence[Any], options: TableOptions) -> str:
-    """The events (or averages) as a table; an empty string if there are none."""
+def render(events: Sequence[Any], options: TableOptions, whole: Sequence[Any] | None = None) -> str:
+    """The events (or averages) as a table; an empty string if there are none. Shares are those of `whole`."""
     if not events:
         return ""
     rows = _sorted(events, options.sort_by)
-    totals = _Totals(rows)
+    totals = _Totals(rows if whole is None else list(whole))
     columns = _columns(rows, options, totals)
     rule = "".join("-" * column.width + _GAP for column in columns)
     double = "=" * (len(rule) - len(_GAP))

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...profiler.export import rows as plain
 from ...profiler.lists import EventList
+from ...profiler.table import TableOptions, render
 from ...profiler.units import format_memory, format_time_in
 
 _ROWS = 100
@@ -18,25 +19,31 @@ def _limited(rows: EventList, options: argparse.Namespace) -> EventList:
     return rows if options.limit is None else rows._like(rows[: max(options.limit, 0)])
 
 
-def text(rows: EventList, options: argparse.Namespace) -> str:
+def text(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
     if not rows:
         return ""
-    limit = _ROWS if options.limit is None else options.limit
     widths: dict[str, Any] = {"max_name_column_width": None, "max_src_column_width": None} if options.wide else {}
-    return rows.table(row_limit=limit, time_unit=options.unit, **widths)
+    chosen = TableOptions(
+        row_limit=_ROWS if options.limit is None else max(options.limit, 0),
+        time_unit=options.unit,
+        with_memory=rows._profile_memory,
+        with_flops=rows._with_flops,
+        **widths,
+    )
+    return render(rows, chosen, whole)
 
 
-def as_json(rows: EventList, options: argparse.Namespace) -> str:
+def as_json(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
     return json.dumps(plain.as_dicts(_limited(rows, options)), indent=1, default=str) + "\n"
 
 
-def as_csv(rows: EventList, options: argparse.Namespace) -> str:
+def as_csv(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
     return plain.as_csv(_limited(rows, options))
 
 
-def markdown(rows: EventList, options: argparse.Namespace) -> str:
+def markdown(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
     shown = _limited(rows, options)
-    whole = sum(row.self_cpu_time_total for row in rows) or 1
+    whole_us = sum(row.self_cpu_time_total for row in whole) or 1
     cells: list[tuple[str, ...]] = [("Name", "Self CPU", "Self %", "CPU total", "Avg", "Calls")]
     extra = any(row.self_cpu_memory_usage for row in rows)
     if extra:
@@ -44,7 +51,7 @@ def markdown(rows: EventList, options: argparse.Namespace) -> str:
     for row in shown:
         times = (row.self_cpu_time_total, row.cpu_time_total, row.cpu_time)
         own, total, average = (format_time_in(value, options.unit) for value in times)
-        line = (_cell(_named(row)), own, f"{row.self_cpu_time_total / whole:.1%}", total, average, str(row.count))
+        line = (_cell(_named(row)), own, f"{row.self_cpu_time_total / whole_us:.1%}", total, average, str(row.count))
         cells.append((*line, format_memory(row.self_cpu_memory_usage)) if extra else line)
     return markdown_table(cells)
 
@@ -65,7 +72,8 @@ def markdown_table(lines: list[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in [lines[0], rule, *lines[1:]])
 
 
-FORMATS: dict[str, Callable[[EventList, argparse.Namespace], str]] = {
+# Each takes the rows to write, the options, and all rows, of which shares are taken.
+FORMATS: dict[str, Callable[[EventList, argparse.Namespace, EventList], str]] = {
     "text": text,
     "json": as_json,
     "csv": as_csv,
