@@ -186,8 +186,8 @@ class RecordOptions:
 
 # How a trace says at its head what was recorded, by the option it tells of.
 TRACE_FLAGS = {
-    "with_stack": "stacks",
     "profile_memory": "memory",
+    "with_stack": "stacks",
     "record_shapes": "shapes",
     "with_modules": "modules",
     "with_flops": "flops",

@@ -81,7 +81,10 @@ class StackTable:
         while outer is not None:
             key += (id(outer.f_code), outer.f_lasti)
             outer = outer.f_back
-        lookup = tuple(key)
+        return self.find(tuple(key), frame)
+
+    def find(self, lookup: tuple[int, ...], frame: FrameType) -> int:
+        """The id of a stack by the addresses of its codes."""
         found = self.ids.get(lookup)
         return found if found is not None else self._add(lookup, frame)
 
@@ -105,10 +108,14 @@ class StackTable:
         return found
 
 
+_LANE_SLOTS = ("__weakref__", "chain", "frames", "listening", "muted", "noted", "ops", "root", "tracer", "written")
+
+
 class ThreadLane(_tap.Lane):
     """A lane with what the profiler tracks beside rows: module calls and traced Python frames in progress."""
 
-    __slots__ = ("__weakref__", "chain", "frames", "listening", "muted", "noted", "ops", "root", "tracer", "written")
+    # The compiled helper's lanes have some of these already.
+    __slots__ = tuple(name for name in _LANE_SLOTS if not hasattr(_tap.Lane, name))
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -190,6 +197,8 @@ class Session:
     # The place from which on each lane's rows are this session's and not handed out yet; (0, 0) for later lanes.
     marks: dict[ThreadLane, tuple[int, int]] = field(default_factory=dict)
     sink: Sink | None = None
+    # When rows were last handed out, while it goes on.
+    collected_ns: int = 0
 
     def wants(self, lane: ThreadLane) -> bool:
         return self.options.all_threads or lane.ident == self.thread
@@ -253,7 +262,8 @@ class Recorder(_tap.Recorder):
         with self._lock:
             if session not in self.sessions:
                 return []
-            records = self._take(session, _tap.clock())
+            session.collected_ns = _tap.clock()
+            records = self._take(session, session.collected_ns)
             self._trim()
         return records
 
@@ -338,6 +348,8 @@ class Recorder(_tap.Recorder):
             lane.listen(False)
         self._held = set()
         self.stacks = StackTable()
+        if _tap.HELPER is not None:
+            _tap.HELPER.forget_stacks()
         self._modules, self._module_counts = {}, {}
 
     # Lanes
@@ -345,7 +357,8 @@ class Recorder(_tap.Recorder):
     def own_lane(self) -> ThreadLane:
         lane = getattr(_tap.LANES, "lane", None)
         if lane is None:
-            lane = _tap.LANES.lane = self.lane_for_thread()
+            lane = self.lane_for_thread()
+            _tap.settle(lane)
         assert isinstance(lane, ThreadLane)
         return lane
 
@@ -364,6 +377,11 @@ class Recorder(_tap.Recorder):
         lane = getattr(_tap.LANES, "lane", None)
         if lane is not None:
             lane.native_id = threading.get_native_id()
+
+    def stop_tracing(self) -> None:
+        """Have every thread that times Python functions take its callback off, at the next event it sees."""
+        for lane in list(self._lanes):
+            lane.tracing = False  # type: ignore[attr-defined]
 
     # What ops and regions call
 

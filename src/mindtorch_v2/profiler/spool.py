@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import _tap
 from .capture import MEMORY_KIND, Kinds
-from .chunks import Chunk, Packed
+from .chunks import Chunk, Packed, matrices, pack
 from .frames import StackReader
 from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
 from .spoolfile import SpoolFile
@@ -193,6 +193,11 @@ class Spool:
             self._said_name = name
             self.put(HEADER, {"process_name": name})
 
+    def put_tables_of(self, flat: list[int], window: SpoolWindow) -> None:
+        """Explain rows that are not written as rows."""
+        for rows in matrices([flat], _tap.ROW_WIDTH):
+            self._put_tables(pack(rows), window)
+
     def _put_tables(self, packed: Packed, window: SpoolWindow) -> None:
         kinds = packed.columns[_KIND].unpacked(packed.size)
         self._put_kinds(np.flatnonzero(np.bincount(kinds)).tolist())
@@ -279,6 +284,8 @@ class SpoolWindow:
             records = RECORDER.collect(self.session)
             self._put_rows(records)
             spool.put_name()
+            for record in records:
+                spool.put_tables_of(record.open, self)
             spool.put(STATE, self._state(records))
 
     def _state(self, records: list[LaneRecord]) -> dict[str, Any]:
@@ -286,7 +293,7 @@ class SpoolWindow:
         session = self.session
         return {
             "window": self.number,
-            "now_ns": session.stop_ns or _tap.clock(),
+            "now_ns": session.stop_ns or session.collected_ns,
             "pauses": session.pauses,
             "crowded": session.crowded,
             "metadata": dict(self._metadata),

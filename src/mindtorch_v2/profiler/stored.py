@@ -74,6 +74,11 @@ class Window:
     rows: dict[int, list[Chunk]] = field(default_factory=dict)
     memory: dict[int, list[Chunk]] = field(default_factory=dict)
 
+    def last_ns(self) -> int:
+        """When the last row that is there ended."""
+        last = [chunks[-1] for chunks in self.rows.values()]
+        return max((int(columns[1].max()) for chunk in last for columns in chunk.read()), default=0)
+
 
 def read_rows(path: str, begin: int, end: int, window: int) -> dict[int, tuple[list[Chunk], list[Chunk]]]:
     """By lane, the rows and memory events of a window between two places of a spool that is known to be whole."""
@@ -238,6 +243,8 @@ class Contents:
 
     def _say_how_it_ended(self) -> None:
         unfinished = [window for window in self.windows.values() if not window.ended]
+        for window in unfinished:
+            window.stop_ns = max(window.stop_ns, window.last_ns())
         if self.closed and not unfinished:
             self.notes.insert(0, "the spool ended in order: nothing is missing at its end")
         elif unfinished:
@@ -249,7 +256,7 @@ class Contents:
             )
         else:
             self.notes.insert(
-                0, "the process ended without stopping the profiler, but between two windows: no window is missing"
+                0, "the program ended without stopping the profiler; every window that it had recorded is complete"
             )
 
     # Capture

@@ -71,7 +71,8 @@ class Recording:
         window = self._spooled
         if window is None:
             return records
-        stored = read_rows(window.spool.path, window.begin, window.end, window.number)
+        is_stored = window.end > window.begin
+        stored = read_rows(window.spool.path, window.begin, window.end, window.number) if is_stored else {}
         merged = {lane: replace(record, rows=[], memory=[]) for lane, record in window.lanes.items()}
         for lane, (rows, memory) in stored.items():
             merged[lane].rows, merged[lane].memory = rows, memory
@@ -107,7 +108,9 @@ class Window:
         self._stacks = StackReader(RECORDER.stacks)
         self._spooled: SpoolWindow | None = None
         if spool is not None:
-            self._spooled = self._session.sink = spool.begin(self._session, self._stacks, trace_id, metadata or {})
+            self._spooled = self._session.sink = spool.begin(
+                self._session, self._stacks, trace_id, {} if metadata is None else metadata
+            )
         if options.stacks:
             TRACER.hold(options.all_threads)
 

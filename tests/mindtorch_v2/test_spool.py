@@ -1,0 +1,472 @@
+"""Recordings that go to a file: the same as in memory, whole after the death of the process, readable after damage."""
+
+import errno
+import json
+import os
+import signal
+import struct
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mindtorch_v2 as torch
+import spool_kills
+from mindtorch_v2 import _tap, nn
+from mindtorch_v2.profiler import load, profile, record_function, recover, schedule, spool, spoolfile
+from mindtorch_v2.profiler.capture import Capture
+from mindtorch_v2.profiler.export import FORMATS, write
+from mindtorch_v2.profiler.recorder import RECORDER
+from profiler_clock import Clock, allocate, clock, op  # noqa: F401
+
+EVERYTHING: dict[str, bool] = {
+    "record_shapes": True,
+    "with_stack": True,
+    "profile_memory": True,
+    "with_flops": True,
+    "with_modules": True,
+}
+
+
+def flush() -> None:
+    """What the background thread does from time to time."""
+    for session in RECORDER.sessions:
+        if session.sink is not None:
+            session.sink.flush()
+
+
+def live_capture(prof: profile) -> Capture:
+    assert prof.profiler is not None
+    return prof.profiler._recordings[0].capture()
+
+
+def names(capture: Capture) -> list[str]:
+    return [capture.kinds[kind].name for track in capture.tracks for kind in track.kind.tolist()]
+
+
+def train(steps: int) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        with record_function("train", "an argument"):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(torch.ones(3, 4)), torch.tensor([0, 1, 0]))
+            loss.backward()
+            optimizer.step()
+            torch.ones(2) * complex(1, 2)
+            torch.full((2,), float("inf")).clamp(min=-1.5).reshape((1, 2))
+        flush()
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[profile, Path]:
+    path = tmp_path / "run.mtspool"
+    with profile(**EVERYTHING, spool=path) as prof:  # type: ignore[arg-type]
+        prof.add_metadata("purpose", "test")
+        train(3)
+    return prof, path
+
+
+def test_what_is_recovered_equals_what_was_recorded(recorded: tuple[profile, Path], tmp_path: Path) -> None:
+    prof, path = recorded
+    live, found = live_capture(prof), recover(path)
+    assert names(found) == names(live)
+    assert "ended in order" in found.notes[0]
+    assert len(found.notes) == 1
+    for options in ({}, {"group_by_input_shape": True}, {"group_by_stack_n": 3}, {"include_python_functions": True}):
+        tables = [rows.key_averages(**options).table(row_limit=-1) for rows in (prof, found)]
+        assert tables[0] == tables[1]
+    found.first_id = live.first_id
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    expected = (tmp_path / "trace.json").read_bytes()
+    found.export(tmp_path / "trace.json")
+    assert (tmp_path / "trace.json").read_bytes() == expected
+
+
+@pytest.mark.parametrize("suffix", sorted(set(FORMATS) - {".parquet"}))
+def test_other_exports_of_what_is_recovered_are_equal_too(
+    recorded: tuple[profile, Path], tmp_path: Path, suffix: str
+) -> None:
+    prof, path = recorded
+    live, found = live_capture(prof), recover(path)
+    found.first_id = live.first_id
+    live.metadata.update(found.metadata)
+    files = []
+    for capture in (live, found):
+        write(capture, tmp_path / f"out{suffix}")
+        files.append((tmp_path / f"out{suffix}").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_the_program_sees_no_difference(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
+    def run(prof: profile) -> list[tuple[Any, ...]]:
+        with prof, record_function("around"):
+            for number in range(5):
+                with op("aten::add", [(number, 2)]):
+                    clock.advance(3)
+                    allocate(8, number)
+                flush()
+        return [(e.name, e.cpu_time_total, e.input_shapes, e.self_cpu_memory_usage) for e in prof.events()]
+
+    options: dict[str, Any] = {"record_shapes": True, "profile_memory": True}
+    assert run(profile(**options, spool=tmp_path / "run.mtspool")) == run(profile(**options))
+
+
+def test_rows_that_are_in_the_file_are_not_in_memory(tmp_path: Path) -> None:
+    with profile(spool=tmp_path / "run.mtspool"):
+        for _ in range(3):
+            with op("aten::add"):
+                pass
+            flush()
+            assert RECORDER.own_lane().written.chunks == []
+    assert names(recover(tmp_path / "run.mtspool")) == ["aten::add"] * 3
+
+
+def test_load_reads_spools(recorded: tuple[profile, Path]) -> None:
+    assert names(load(recorded[1])) == names(recover(recorded[1]))
+
+
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
+def test_a_schedule_spools_every_active_window(tmp_path: Path, clock: Clock) -> None:  # noqa: F811
+    path = tmp_path / "run.mtspool"
+    ready: list[list[str]] = []
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
+        on_trace_ready=lambda prof: ready.append([event.name for event in prof.events()]),
+        spool=path,
+    ) as prof:
+        for number in range(8):
+            with op(f"op {number}"):
+                clock.advance(10)
+            clock.advance(1)
+            prof.step()
+    found = recover(path)
+    assert [name for name in names(found) if name.startswith("op")] == ["op 2", "op 3", "op 6", "op 7"]
+    assert ready == [
+        ["ProfilerStep*", "op 2", "ProfilerStep*", "op 3"],
+        ["ProfilerStep*", "op 6", "ProfilerStep*", "op 7"],
+    ]
+    assert names(recover(path, window=2)) == ["op 6", "ProfilerStep#6", "op 7", "ProfilerStep#7"]
+    (track,) = found.tracks
+    assert (track.start_ns[track.kind == track.kind[0]] == 0).all()
+    assert int(track.end_ns[-1]) == 66_000
+    assert found.pauses == [[found.start_ns + 22_000, found.start_ns + 44_000]]
+    with pytest.raises(ValueError, match="has no window 3; it has 1, 2"):
+        recover(path, window=3)
+
+
+def test_a_profiler_that_starts_again_goes_on_in_its_file(tmp_path: Path) -> None:
+    prof = profile(spool=tmp_path / "run.mtspool", acc_events=True)
+    for name in ("one", "two"):
+        prof.start()
+        with op(name):
+            pass
+        prof.stop()
+    found = recover(tmp_path / "run.mtspool")
+    assert names(found) == ["one", "two"]
+    assert "ended in order" in found.notes[0]
+
+
+def test_the_older_profiler_has_a_spool_too(tmp_path: Path) -> None:
+    with torch.autograd.profiler.profile(spool=tmp_path / "run.mtspool"), op("aten::add"):
+        pass
+    assert names(recover(tmp_path / "run.mtspool")) == ["aten::add"]
+
+
+def test_regions_in_progress_are_recovered_up_to_the_last_flush(tmp_path: Path, clock: Clock) -> None:  # noqa: F811
+    path, copy = tmp_path / "run.mtspool", tmp_path / "copy.mtspool"
+    with profile(spool=path), record_function("epoch"):
+        clock.advance(5)
+        with op("aten::add"):
+            clock.advance(5)
+            flush()
+            copy.write_bytes(path.read_bytes())
+        clock.advance(5)
+    found = recover(copy)
+    assert sorted(names(found)) == ["aten::add", "epoch"]
+    assert "ended while it recorded: recovered up to 0.000 s" in found.notes[0]
+    assert [(event.name, event.cpu_time_total) for event in found.events()] == [("epoch", 10.0), ("aten::add", 5.0)]
+    assert len(recover(path).events()) == 2
+
+
+def test_a_region_that_ends_while_the_spool_is_written_counts_once(tmp_path: Path, clock: Clock) -> None:  # noqa: F811
+    path, copy = tmp_path / "run.mtspool", tmp_path / "copy.mtspool"
+    with profile(spool=path):
+        with op("aten::add"):
+            lane = RECORDER.own_lane()
+            entry = list(lane.open)
+        lane.open += entry  # as if it was looked at a moment earlier
+        flush()
+        lane.open.clear()
+        copy.write_bytes(path.read_bytes())
+    assert names(recover(copy)) == ["aten::add"]
+
+
+# Damage
+
+
+def test_a_spool_cut_anywhere_gives_what_was_before_the_cut(recorded: tuple[profile, Path], tmp_path: Path) -> None:
+    whole = recorded[1].read_bytes()
+    expected = names(recover(recorded[1]))
+    cut = tmp_path / "cut.mtspool"
+    for length in [*range(8, len(whole), 997), len(whole) - 1]:
+        cut.write_bytes(whole[:length])
+        found = recover(cut)
+        assert "ended in order" not in found.notes[0]
+        assert set(names(found)) <= set(expected)
+    assert sum(len(track) for track in found.tracks) == len(expected)
+
+
+def frames_of(path: Path) -> list[spoolfile.Frame]:
+    with spoolfile.opened(path) as data:
+        return list(spoolfile.frames(data))
+
+
+def test_a_damaged_chunk_is_skipped_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path):
+        for name in ("one", "two", "two", "three"):
+            with op(name):
+                pass
+            flush()
+    data = bytearray(path.read_bytes())
+    rows = [frame for frame in frames_of(path) if frame.sort == spool.ROWS]
+    data[rows[2].offset + 40] ^= 0xFF
+    path.write_bytes(data)
+    found = recover(path)
+    assert names(found) == ["one", "two", "three"]
+    assert found.notes[1:] == [
+        f"{len(rows[2].payload) + 13} damaged bytes at offset {rows[2].offset} were skipped",
+        "1 rows were in damaged chunks and are lost",
+    ]
+
+
+def test_a_lost_table_leaves_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path, record_shapes=True), op("aten::add", [(2, 2)]):
+        pass
+    data = bytearray(path.read_bytes())
+    for frame in frames_of(path):
+        if frame.sort in (spool.KINDS, spool.INPUTS):
+            data[frame.offset + 20] ^= 0xFF
+    path.write_bytes(data)
+    found = recover(path)
+    assert [name.startswith("<lost name") for name in names(found)] == [True]
+    assert "1 names of events were in damaged chunks and are lost" in found.notes
+    assert "1 records of inputs were in damaged chunks and are lost" in found.notes
+
+
+def spool_of(*chunks: tuple[bytes, Any]) -> bytes:
+    parts = [spoolfile.MAGIC]
+    for sort, content in chunks:
+        payload = content if isinstance(content, bytes) else json.dumps(content).encode()
+        head = struct.pack("<4sBII", b"\xf5MTC", sort[0], len(payload), spoolfile._checksum(sort[0], payload))
+        parts.append(head + payload)
+    return b"".join(parts)
+
+
+BEGIN = {"window": 1, "trace_id": "", "options": {}, "start_ns": 5, "epoch_ns": 5}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 something else",
+        spool_of((spool.HEADER, b"{not json")),
+        spool_of((spool.HEADER, {"version": 2})),
+        spool_of((spool.HEADER, b"[" * 100_000)),
+        spool_of((spool.BEGIN, {"window": 1})),
+        spool_of((spool.BEGIN, {**BEGIN, "start_ns": "soon"})),
+        spool_of((spool.BEGIN, BEGIN), (spool.KINDS, [[1, 2, 3]])),
+        spool_of((spool.BEGIN, BEGIN), (spool.STACKS, [1, [["a", "b"]]])),
+        spool_of((spool.BEGIN, BEGIN), (spool.ROWS, b"short")),
+        spool_of((spool.BEGIN, BEGIN), (spool.ROWS, struct.pack("<IIQIB", 1, 1, 0, 2**32 - 1, 6) + b"\0" * 54)),
+        spool_of((spool.BEGIN, BEGIN), (spool.ROWS, struct.pack("<IIQIB", 1, 1, 0, 1000, 3) + b"\0" * 27)),
+    ],
+)
+def test_hostile_files_give_an_error_that_says_where(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "hostile.mtspool"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"hostile\.mtspool.*at offset \d+"):
+        recover(path)
+
+
+def test_rows_that_end_before_they_start_are_refused(tmp_path: Path) -> None:
+    rows = spool.pack(np.array([[9, 7, 0, -1, 0, 0]], np.int64)).to_bytes()
+    path = tmp_path / "hostile.mtspool"
+    path.write_bytes(spool_of((spool.BEGIN, BEGIN), (spool.ROWS, spool.PLACE.pack(1, 1, 0) + rows)))
+    with pytest.raises(ValueError, match="make no sense"):
+        recover(path)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=8))
+def test_whatever_is_overwritten_the_rest_is_read(
+    recorded: tuple[profile, Path], tmp_path: Path, changes: list[tuple[float, int]]
+) -> None:
+    data = bytearray(recorded[1].read_bytes())
+    for place, value in changes:
+        data[8 + int(place * (len(data) - 9))] = value
+    path = tmp_path / "changed.mtspool"
+    path.write_bytes(data)
+    found = recover(path)
+    found.key_averages()
+    assert (data == recorded[1].read_bytes()) == (len(found.notes) == 1)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        recover(tmp_path / "nowhere.mtspool")
+    with pytest.raises(FileNotFoundError):
+        profile(spool=tmp_path / "no folder" / "run.mtspool").start()
+    assert RECORDER.sessions == []
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """A disk with room for some more bytes."""
+    room = [1 << 60]
+    real = os.write
+
+    def write_some(descriptor: int, data: Any) -> int:
+        if room[0] <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = real(descriptor, data[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(spoolfile.os, "write", write_some)
+
+    def limit(nbytes: int) -> None:
+        room[0] = nbytes
+
+    return limit
+
+
+@pytest.mark.parametrize("room", [0, 100, 1000])
+def test_a_full_disk_stops_the_spool_and_nothing_else(
+    small_disk: Callable[[int], None], tmp_path: Path, room: int
+) -> None:
+    def record_thirty() -> None:
+        for number in range(30):
+            with op(f"after {number}"):
+                allocate(8, 10 + number)
+            flush()
+
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path, profile_memory=True) as prof:
+        for number in range(3):
+            with op(f"before {number}"):
+                allocate(8, number)
+            flush()
+        small_disk(room)
+        with pytest.warns(RuntimeWarning, match="cannot write to its spool .*No space left"):
+            record_thirty()
+    everything = [f"before {number}" for number in range(3)] + [f"after {number}" for number in range(30)]
+    assert [event.name for event in prof.events()] == everything
+    assert [event.cpu_memory_usage for event in prof.events()] == [8] * 33
+    assert "the spool stopped" in live_capture(prof).notes[0]
+    found = names(recover(path))
+    assert found == everything[: len(found)]
+    assert len(found) >= 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_disk_that_is_full_from_the_start() -> None:
+    prof = profile(spool="/dev/full")
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        prof.start()
+    with op("aten::add"):
+        pass
+    flush()
+    prof.stop()
+    assert [event.name for event in prof.events()] == ["aten::add"]
+
+
+def test_a_warning_that_is_an_error_reaches_whoever_stops(small_disk: Callable[[int], None], tmp_path: Path) -> None:
+    prof = profile(spool=tmp_path / "run.mtspool")
+    prof.start()
+    small_disk(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        flush()
+        with pytest.raises(RuntimeWarning, match="cannot write"):
+            prof.stop()
+    assert RECORDER.sessions == []
+
+
+# Processes
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_leaves_its_parents_spool_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path):
+        with op("before"):
+            pass
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                with op("in the child"):
+                    pass
+                flush()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        with op("after"):
+            pass
+    assert names(recover(path)) == ["before", "after"]
+
+
+@pytest.mark.parametrize("way", spool_kills.WAYS)
+def test_a_recording_survives_the_death_of_its_process(way: str, tmp_path: Path) -> None:
+    for number in range(int(os.environ.get("SPOOL_KILLS", "1"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        killed = spool_kills.kill(way, folder)
+        expected = {"SIGTERM": -signal.SIGTERM, "SIGKILL": -signal.SIGKILL, "_exit": 3}.get(way, 1)
+        assert killed.status == expected
+        assert killed.ended_in_order == (way == "with")
+        if way in ("exception", "with"):
+            assert killed.recovered == killed.steps
+        else:
+            assert 0 < killed.recovered <= killed.steps + 1
+            assert "ended while it recorded" in killed.capture.notes[0]
+
+
+def test_the_background_thread_flushes_without_being_asked(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    written = threading.Event()
+    with profile(spool=path):
+        with op("aten::add"):
+            pass
+        session = RECORDER.sessions[-1]
+        sink = session.sink
+        assert sink is not None
+
+        class Watched:
+            def flush(self) -> None:
+                sink.flush()
+                written.set()
+
+        session.sink = Watched()
+        assert written.wait(60)
+        assert any(frame.sort == spool.ROWS for frame in frames_of(path))
+        session.sink = sink
+
+
+def test_a_spool_says_which_clock_it_counts() -> None:
+    assert spool.clock_name() == _tap.time.get_clock_info("perf_counter").implementation
