@@ -15,6 +15,11 @@ METRICS = [
 _JOINED = str.maketrans(" ;\t\n", "____")
 
 
+def one_word(entry: str) -> str:
+    """A frame as collapsed stacks have it, where spaces and semicolons stand between frames."""
+    return entry.translate(_JOINED)
+
+
 def write_stacks(events: Iterable[Any], path: str | os.PathLike[str], metric: str) -> None:
     """`frame;frame;frame N`, outermost first, for each event with a stack and a positive whole metric."""
     if metric not in METRICS:
@@ -26,5 +31,5 @@ def write_stacks(events: Iterable[Any], path: str | os.PathLike[str], metric: st
                 continue
             value = int(getattr(event, attribute))
             if value > 0:
-                frames = ";".join(entry.translate(_JOINED) for entry in reversed(event.stack))
+                frames = ";".join(one_word(entry) for entry in reversed(event.stack))
                 file.write(f"{frames} {value}\n")

@@ -1,0 +1,279 @@
+"""The formats a capture is written in, each decoded again by a few lines that know its published schema only."""
+
+import csv
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindtorch_v2.profiler import export, load
+from mindtorch_v2.profiler.trace import Trace
+
+MAIN, OTHER = 70, 71
+
+
+def x(name: str, start: float, length: float, tid: int = MAIN, cat: str = "cpu_op", **args: Any) -> dict[str, Any]:
+    args = {key.replace("_", " "): value for key, value in args.items()}
+    return {"ph": "X", "cat": cat, "name": name, "pid": MAIN, "tid": tid, "ts": start, "dur": length, "args": args}
+
+
+def memory(time: float, nbytes: int, address: int) -> dict[str, Any]:
+    args = {"Bytes": nbytes, "Addr": address, "Device Type": 0}
+    return {
+        "ph": "i",
+        "cat": "cpu_instant_event",
+        "name": "[memory]",
+        "pid": MAIN,
+        "tid": MAIN,
+        "ts": time,
+        "args": args,
+    }
+
+
+EVENTS = [
+    x("train.py(3): step", 0, 100, cat="python_function"),
+    x("aten::linear", 10, 40, External_id=1, Sequence_number=5, Fwd_thread_id=0),
+    x("aten::addmm", 20, 10, External_id=2, Sequence_number=5, Fwd_thread_id=0, **{"Input Dims": [[2, 3]]}),
+    x("aten::addmm", 30, 5, External_id=3),
+    x("autograd::engine::evaluate_function: AddmmBackward0", 60, 30, OTHER, External_id=4, Sequence_number=5),
+    x("AddmmBackward0", 60, 20, OTHER, External_id=5, Sequence_number=5, Fwd_thread_id=1),
+    memory(25, 64, 4096),
+    memory(45, -64, 4096),
+]
+
+
+def trace(tmp_path: Path, events: list[dict[str, Any]] = EVENTS) -> Trace:
+    path = tmp_path / "source.json"
+    path.write_text(json.dumps({"baseTimeNanoseconds": 1_000_000_000, "traceEvents": events}))
+    return load(path)
+
+
+def test_a_suffix_nobody_knows_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'.*run\.xyz' from its name: end it with one of .*\.json, .*\.pftrace"):
+        export.write(trace(tmp_path), tmp_path / "run.xyz")
+
+
+def test_the_longest_suffix_decides() -> None:
+    assert export.format_of("a.speedscope.json").title.startswith("speedscope")
+    assert export.format_of(Path("A.JSON.GZ")).title.startswith("Chrome")
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in export.FORMATS if suffix != ".parquet"])
+def test_every_format_writes_an_empty_recording(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"empty{suffix}"
+    trace(tmp_path, []).export(path)
+    assert path.exists()
+
+
+# Protocol buffers
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    place = 0
+    while place < len(data):
+        key, place = varint(data, place)
+        wire = key & 7
+        if wire == 0:
+            value, place = varint(data, place)
+        elif wire == 1:
+            value, place = int.from_bytes(data[place : place + 8], "little"), place + 8
+        else:
+            assert wire == 2
+            size, place = varint(data, place)
+            value, place = data[place : place + size], place + size
+            assert len(value) == size
+        yield key >> 3, value
+
+
+def varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
+def grouped(data: bytes) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    for number, value in fields(data):
+        found[number].append(value)
+    return found
+
+
+def signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+class Perfetto:
+    """A .pftrace file: slices as (track, name, start, length, depth), their arguments, flows and counters."""
+
+    def __init__(self, path: Path) -> None:
+        self.texts: dict[int, dict[int, str]] = defaultdict(dict)
+        self.slices: list[tuple[int, str, int, int, int]] = []
+        self.arguments: dict[str, dict[str, Any]] = {}
+        self.flows: dict[int, list[str]] = defaultdict(list)
+        self.counts: list[tuple[int, int]] = []
+        self.instants: list[tuple[str, int]] = []
+        self._open: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for number, data in fields(path.read_bytes()):
+            assert number == 1
+            self._packet(grouped(data))
+        assert not any(self._open.values()), "slices that never end"
+
+    def _packet(self, packet: dict[int, list[Any]]) -> None:
+        for interned in packet[12]:
+            for table, entry in fields(interned):
+                inner = grouped(entry)
+                self.texts[table][inner[1][0]] = inner[2][0].decode()
+        for data in packet[11]:
+            event = grouped(data)
+            sort, track, time = event[9][0], event[11][0], packet[8][0]
+            name = self.texts[2][event[10][0]] if event[10] else ""
+            if sort == 1:
+                self._open[track].append((name, time))
+                self.arguments[name] = self._arguments(event[4])
+                for flow in event[47] + event[48]:
+                    self.flows[flow].append(name)
+            elif sort == 2:
+                begun, start = self._open[track].pop()
+                self.slices.append((track, begun, start, time - start, len(self._open[track])))
+            elif sort == 3:
+                self.instants.append((name, time))
+            else:
+                self.counts.append((time, signed(event[30][0])))
+
+    def _arguments(self, annotations: list[bytes]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for data in annotations:
+            entry = grouped(data)
+            value = self.texts[29][entry[17][0]] if entry[17] else signed(entry[4][0])
+            found[self.texts[3][entry[1][0]]] = value
+        return found
+
+
+def test_perfetto_slices_nest_as_they_ran(tmp_path: Path) -> None:
+    trace(tmp_path).export(tmp_path / "a.pftrace")
+    found = Perfetto(tmp_path / "a.pftrace")
+    slices = sorted((name, start - 1_000_000_000, length, depth) for _, name, start, length, depth in found.slices)
+    assert slices == sorted(
+        [
+            ("train.py(3): step", 0, 100_000, 0),
+            ("aten::linear", 10_000, 40_000, 1),
+            ("aten::addmm", 20_000, 10_000, 2),
+            ("aten::addmm", 30_000, 5_000, 2),
+            ("autograd::engine::evaluate_function: AddmmBackward0", 60_000, 30_000, 0),
+            ("AddmmBackward0", 60_000, 20_000, 1),
+            ("PyTorch Profiler (0)", 0, 100_000, 0),
+        ]
+    )
+    threads = {name: track for track, name, *_ in found.slices}
+    assert threads["AddmmBackward0"] != threads["aten::linear"] == threads["train.py(3): step"]
+
+
+def test_perfetto_has_arguments_flows_and_memory(tmp_path: Path) -> None:
+    trace(tmp_path).export(tmp_path / "a.pftrace")
+    found = Perfetto(tmp_path / "a.pftrace")
+    assert found.arguments["aten::linear"] == {"External id": 1, "Sequence number": 5, "Fwd thread id": 0}
+    assert found.arguments["AddmmBackward0"]["Fwd thread id"] == 1
+    assert list(found.flows.values()) == [["aten::addmm", "AddmmBackward0"]]
+    assert found.counts == [(1_000_025_000, 64), (1_000_045_000, 0)]
+    assert found.instants[:2] == [("[memory]", 1_000_025_000), ("[memory]", 1_000_045_000)]
+
+
+def test_perfetto_gives_crossing_slices_tracks_of_their_own(tmp_path: Path) -> None:
+    trace(tmp_path, [x("first", 0, 10), x("second", 5, 10)]).export(tmp_path / "a.pftrace")
+    slices = {name: (track, depth) for track, name, _, _, depth in Perfetto(tmp_path / "a.pftrace").slices}
+    assert slices["first"][0] != slices["second"][0]
+    assert slices["first"][1] == slices["second"][1] == 0
+
+
+# Flame graphs
+
+
+def test_speedscope_weighs_paths_by_their_own_time(tmp_path: Path) -> None:
+    trace(tmp_path).export(tmp_path / "a.speedscope.json")
+    document = json.loads((tmp_path / "a.speedscope.json").read_text())
+    frames = document["shared"]["frames"]
+    assert frames[0] == {"name": "step", "file": "train.py", "line": 3}
+    first, second = document["profiles"]
+    weights = {
+        tuple(frames[place]["name"] for place in sample): weight
+        for sample, weight in zip(first["samples"], first["weights"])
+    }
+    assert weights == {
+        ("step",): 60_000,
+        ("step", "aten::linear"): 25_000,
+        ("step", "aten::linear", "aten::addmm"): 15_000,
+    }
+    assert (first["endValue"], second["endValue"]) == (100_000, 30_000)
+
+
+def test_collapsed_stacks_have_a_line_for_each_path(tmp_path: Path) -> None:
+    trace(tmp_path).export(tmp_path / "a.collapsed")
+    assert (tmp_path / "a.collapsed").read_text().splitlines()[:3] == [
+        "train.py(3):_step 60",
+        "train.py(3):_step;aten::linear 25",
+        "train.py(3):_step;aten::linear;aten::addmm 15",
+    ]
+
+
+def test_recorded_stacks_stand_before_events_without_python_functions(tmp_path: Path) -> None:
+    stack = {"Call stack": "b.py(2): inner;a.py(1): outer;"}
+    trace(tmp_path, [x("aten::add", 0, 4, **stack), x("aten::empty", 1, 2, **stack)]).export(tmp_path / "a.folded")
+    assert (tmp_path / "a.folded").read_text().splitlines() == [
+        "a.py(1):_outer;b.py(2):_inner;aten::add 2",
+        "a.py(1):_outer;b.py(2):_inner;aten::add;aten::empty 2",
+    ]
+
+
+def test_pprof_has_paths_with_time_counts_and_bytes(tmp_path: Path) -> None:
+    trace(tmp_path).export(tmp_path / "a.pb.gz")
+    profile = grouped(gzip.decompress((tmp_path / "a.pb.gz").read_bytes()))
+    strings = [value.decode() for value in profile[6]]
+    assert strings[0] == ""
+    types = [grouped(data) for data in profile[1]]
+    assert [strings[entry[1][0]] for entry in types] == ["samples", "cpu", "alloc_space"]
+    names = {entry[1][0]: strings[entry[2][0]] for entry in map(grouped, profile[5])}
+    places = {entry[1][0]: names[grouped(entry[4][0])[1][0]] for entry in map(grouped, profile[4])}
+    samples = {}
+    for entry in map(grouped, profile[2]):
+        path, values = (list(numbers(entry[field][0])) for field in (1, 2))
+        samples[tuple(places[place] for place in path)] = values
+    assert samples["aten::addmm", "aten::linear", "step"] == [2, 15_000, 64]
+    assert samples["step",] == [1, 60_000, 0]
+
+
+def numbers(data: bytes) -> Iterator[int]:
+    place = 0
+    while place < len(data):
+        value, place = varint(data, place)
+        yield value
+
+
+# Tables
+
+
+def test_csv_holds_what_the_event_list_holds(tmp_path: Path) -> None:
+    source = trace(tmp_path)
+    source.export(tmp_path / "a.csv")
+    with open(tmp_path / "a.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [event.name for event in source.events()]
+    for name in ("self_cpu_time_total", "cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage"):
+        assert [float(row[name]) for row in rows] == [getattr(event, name) for event in source.events()]
+    assert next(row["input_shapes"] for row in rows if row["input_shapes"]) == "[[2, 3]]"
+
+
+def test_parquet_holds_the_same_columns_as_csv(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    source = trace(tmp_path)
+    source.export(tmp_path / "a.parquet")
+    table = parquet.read_table(tmp_path / "a.parquet").to_pydict()
+    assert table["name"] == [event.name for event in source.events()]
+    assert table["self_cpu_time_total"] == [event.self_cpu_time_total for event in source.events()]
