@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mindtorch_v2.profiler import export, load
+from mindtorch_v2.profiler import export, load, profile, record_function
 from mindtorch_v2.profiler.trace import Trace
 
 MAIN, OTHER = 70, 71
@@ -60,6 +60,16 @@ def test_a_suffix_nobody_knows_is_refused_with_those_that_are(tmp_path: Path) ->
 def test_the_longest_suffix_decides() -> None:
     assert export.format_of("a.speedscope.json").title.startswith("speedscope")
     assert export.format_of(Path("A.JSON.GZ")).title.startswith("Chrome")
+
+
+def test_a_profile_exports_itself(tmp_path: Path) -> None:
+    with profile() as prof, record_function("region"):
+        pass
+    prof.add_metadata("who", "me")
+    prof.export(tmp_path / "a.json")
+    prof.export(tmp_path / "a.csv")
+    assert load(tmp_path / "a.json").metadata["who"] == "me"
+    assert "region" in (tmp_path / "a.csv").read_text()
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in export.FORMATS if suffix != ".parquet"])

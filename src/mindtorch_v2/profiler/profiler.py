@@ -228,6 +228,10 @@ class _KinetoProfile:
         """Write the last cycle as a Chrome trace, compressed if the path ends in `.gz`. Any number of times."""
         self._initialized("exporting chrome trace").export_chrome_trace(path)
 
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the last cycle in the format that the end of the path names: see `profiler.export.FORMATS`."""
+        self._initialized("exporting").export(path)
+
     def report(
         self,
         path: str | os.PathLike[str] | None = None,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
 
+from . import export
 from . import report as reports
 from .averages import FunctionEventAvg, Grouping
 from .capture import Capture
@@ -327,6 +328,15 @@ class profile:
         categories = None if filtered is None else [CATEGORIES[name] for name in filtered if name in CATEGORIES]
         known = self._views[0].metrics if self._views else Metrics(self._recordings[0].capture())
         write_trace(known, path, self.trace_id, {**self.metadata, **(metadata or {})}, categories)
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write the newest cycle in the format that the end of the path names: see `profiler.export.FORMATS`."""
+        if self._window is not None or not self._recordings:
+            raise AttributeError("there is nothing to export yet: stop the profiler before export()")
+        if export.format_of(path) is export.CHROME:
+            self.export_chrome_trace(path)
+        else:
+            export.write(self._recordings[0].capture(), path)
 
     def report(
         self,

@@ -12,7 +12,7 @@ from ..config import TRACE_FLAGS
 from ..metrics import Metrics
 from .chrome import write_trace
 from .collapsed import write_collapsed
-from .flat import write_csv
+from .csv import write_csv
 from .parquet import write_parquet
 from .perfetto import write_perfetto
 from .pprof import write_pprof
@@ -35,7 +35,7 @@ def write_chrome(capture: Capture, path: Path) -> None:
     write_trace(Metrics(capture), path, str(capture.metadata.get("trace_id", "")), metadata)
 
 
-_CHROME = Format("Chrome trace: Perfetto, chrome://tracing, HTA, TensorBoard", write_chrome)
+CHROME = Format("Chrome trace: Perfetto, chrome://tracing, HTA, TensorBoard", write_chrome)
 _PERFETTO = Format("Perfetto's own format: ui.perfetto.dev and its SQL engine", write_perfetto)
 _SPEEDSCOPE = Format("speedscope: flame graphs by own time", write_speedscope)
 _COLLAPSED = Format("collapsed stacks: flamegraph.pl, inferno, speedscope", write_collapsed)
@@ -44,8 +44,8 @@ _CSV = Format("all events as CSV", write_csv)
 _PARQUET = Format("all events as Parquet (needs pyarrow)", write_parquet)
 
 FORMATS: dict[str, Format] = {
-    ".json": _CHROME,
-    ".json.gz": _CHROME,
+    ".json": CHROME,
+    ".json.gz": CHROME,
     ".pftrace": _PERFETTO,
     ".speedscope.json": _SPEEDSCOPE,
     ".collapsed": _COLLAPSED,

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capture import PYTHON_FUNCTION, Capture, Kind
+from ..capture import PYTHON_FUNCTION, Kind
 from ..config import DeviceType
 from ..metrics import Metrics, is_annotation
-from .files import open_binary
-
-_CHUNK = 8192
 
 
 def columns_of_events(metrics: Metrics) -> dict[str, Sequence[Any] | NDArray[Any]]:
@@ -97,14 +91,3 @@ def _stacks(metrics: Metrics) -> list[str | None]:
             known[number] = ";".join(metrics.stack_of(place)) or None
         found.append(known[number])
     return found
-
-
-def write_csv(capture: Capture, path: str | os.PathLike[str]) -> None:
-    """Write all events as CSV; a path that ends in `.gz` is compressed."""
-    columns = columns_of_events(Metrics(capture))
-    values = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
-    rows = zip(*values)
-    with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
