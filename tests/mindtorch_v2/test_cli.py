@@ -1,4 +1,4 @@
-"""The command `mindtorch`."""
+"""The command `mindtorch`: finding commands, help, and mistakes told in one line."""
 
 from __future__ import annotations
 
@@ -7,33 +7,126 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import mindtorch
 
-from mindtorch_v2.cli import main
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import sys; from mindtorch_v2.cli import main; sys.exit(main())", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+from mindtorch_v2 import cli
 
 
 def test_run_gives_the_program_torch_and_its_arguments(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("import sys, torch\nprint(torch.ones(2).sum().item(), sys.argv[1:])\nsys.exit(3)\n")
-    done = run("run", str(script), "--steps", "5")
-    assert done.stdout == "2.0 ['--steps', '5']\n"
+    done = mindtorch("run", script, "--steps", "5", "-m")
+    assert done.stdout == "2.0 ['--steps', '5', '-m']\n"
     assert done.returncode == 3
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == "mindtorch_v2 2.13.0+mindtorch\n"
+def test_run_takes_a_module(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    done = mindtorch("run", "-m", "package", "--deep", cwd=tmp_path)
+    assert done.stdout == "['--deep']\n"
 
 
-def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert "example: mindtorch run" in capsys.readouterr().out
+def test_version_does_not_load_the_package() -> None:
+    code = (
+        "import sys, mindtorch_cli; sys.argv = ['mindtorch', '--version']; mindtorch_cli.main(); "
+        "sys.exit('numpy' in sys.modules or 'mindtorch_v2' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "mindtorch_v2 2.13.0+mindtorch\n")
 
 
-def test_an_unknown_command_says_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profil"]) == 2
-    assert "unknown command 'profil'; known: run" in capsys.readouterr().err
+def test_the_installed_command_has_the_packages_version() -> None:
+    assert mindtorch("--version").stdout == "mindtorch_v2 2.13.0+mindtorch\n"
+
+
+def test_help_lists_the_commands_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in cli.COMMANDS)
+    assert "examples:\n  mindtorch run" in text
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_docstring_of_a_command_is_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    doc = cli.command(name).__doc__ or ""
+    assert doc.splitlines()[0] == cli.COMMANDS[name]
+    with pytest.raises(SystemExit) as done:
+        cli.main([name, "--help"])
+    text = capsys.readouterr().out
+    assert done.value.code == 0
+    assert doc.strip() in text
+    assert "examples:" in text
+
+
+def test_an_unknown_command_suggests_a_known_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["profil"]) == 2
+    assert "unknown command 'profil'; did you mean 'profile'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["table", "nowhere.json"], "no such file: nowhere.json"),
+        (["convert", "nowhere.json", "out.json"], "no such file: nowhere.json"),
+        (["recover", "nowhere.mtspool"], "no such file: nowhere.mtspool"),
+        (["diff", "nowhere.json"], "two sides are needed"),
+        (["profile"], "no program given"),
+        (["profile", "nowhere.py"], "no such program: nowhere.py"),
+        (["run"], "no program given"),
+        (["attach", "1", "stop"], "process 1 cannot be reached"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert told in shown.err
+    assert shown.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["table", "x.json", "--sort", "colour"], "invalid choice: 'colour'"),
+        (["table", "x.json", "--filter", "("], "is not a regular expression"),
+        (["diff", "a", "b", "--fail-over", "much"], "'much' is not a share; write 10% or 0.1"),
+        (["profile", "--steps", "-1", "x.py"], "steps"),
+        (["top", "--interval", "0"], "is not a number of seconds"),
+    ],
+)
+def test_a_wrong_option_is_told_in_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as done:
+        cli.main(arguments)
+    text = capsys.readouterr().err
+    assert done.value.code == 2
+    assert told in text
+    assert text.count("\n") == 1
+    assert "--help`" in text
+
+
+def test_a_file_that_is_no_trace_is_refused_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"traceEvents": [{"ph": "X"')
+    done = mindtorch("table", "bad.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("mindtorch: cannot read bad.json")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in cli.COMMANDS)
+    assert "fail-over" in script
+    assert "markdown" in script
+
+
+def test_bash_takes_the_completion_and_completes(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["completion", "bash"])
+    script = capsys.readouterr().out
+    ask = 'COMP_WORDS=(mindtorch diff a --fail); COMP_CWORD=3; _mindtorch; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "--fail-over"

@@ -23,12 +23,11 @@ import sys
 import threading
 from pathlib import Path
 
-from .. import _launcher
 from ..profiler.capture import Capture
 from ..profiler.control import answer
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from . import wire
-from .run import program_of
+from .run import launch, program_of
 from .table import SORTS, rows_of
 from .terminal import UserError, Working, say
 
@@ -119,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     with wire.listening(answer):
         profiled.start()
         try:
-            _launcher.run(program_of(options))
+            launch(program_of(options))
             _wait_for_threads()
         finally:
             finish(profiled, options, folder)

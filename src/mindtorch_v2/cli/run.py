@@ -12,6 +12,8 @@ examples:
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 from .. import _launcher
 from . import wire
@@ -42,7 +44,14 @@ def program_of(options: argparse.Namespace) -> list[str]:
     return program
 
 
+def launch(program: list[str]) -> None:
+    """Run the program as `__main__`. Modules are looked for where the user is, as under `python -m`."""
+    if program[0] == "-m" and not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd()
+    _launcher.run(program)
+
+
 def run(options: argparse.Namespace) -> int:
     with wire.listening("mindtorch_v2.profiler.control:answer"):
-        _launcher.run(program_of(options))
+        launch(program_of(options))
     return 0

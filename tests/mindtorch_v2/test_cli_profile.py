@@ -1,0 +1,166 @@
+"""`mindtorch profile`: unmodified programs, their steps, their exit codes, and what is left of them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import mindtorch, started
+
+from mindtorch_v2.profiler.load import load
+from mindtorch_v2.profiler.metrics import Metrics
+from mindtorch_v2.profiler.samples import step_intervals
+
+TRAINING = """
+import sys
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+    def forward(self, x):
+        return self.second(self.first(x).relu())
+
+def train_step(model, optimizer):
+    loss = model(torch.ones(2, 8)).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(int(sys.argv[1])):
+    train_step(model, optimizer)
+print("trained")
+sys.exit(7)
+"""
+
+
+def steps_of(path: Path) -> list[int]:
+    trace = json.loads(path.read_text())
+    names = [event["name"] for event in trace["traceEvents"] if event.get("ph") == "X"]
+    return sorted(int(name.removeprefix("ProfilerStep#")) for name in names if name.startswith("ProfilerStep#"))
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("programs") / "training.py"
+    path.write_text(TRAINING)
+    return path
+
+
+def test_a_program_is_profiled_as_it_is(program: Path, tmp_path: Path) -> None:
+    done = mindtorch("profile", "--shapes", "--memory", "--flops", "-o", "out", program, "4", cwd=tmp_path)
+    assert done.returncode == 7
+    assert done.stdout.startswith("trained\n")
+    assert "aten::addmm" in done.stdout
+    assert "trace: out/trace.json" in done.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"trace.json", "report.html", "capture.mtspool"}
+    assert steps_of(tmp_path / "out" / "trace.json") == [0, 1, 2, 3]
+    from_spool = load(tmp_path / "out" / "capture.mtspool")
+    assert from_spool.options.shapes
+    assert from_spool.options.memory
+
+
+def test_only_the_steps_asked_for_are_recorded_and_nest_with_functions(program: Path, tmp_path: Path) -> None:
+    options = ["--wait", "2", "--warmup", "1", "--steps", "3", "--stacks", "--no-report"]
+    done = mindtorch("profile", *options, "-o", "out", program, "8", cwd=tmp_path)
+    assert done.returncode == 7
+    assert steps_of(tmp_path / "out" / "trace.json") == [3, 4, 5]
+    metrics = Metrics(load(tmp_path / "out" / "trace.json"))
+    begin, _ = step_intervals(metrics)
+    functions = metrics.of_kinds(lambda kind: kind.name.endswith(": train_step"))
+    starts = np.sort(metrics.start_ns[functions & (metrics.total_ns > 0)])
+    # From the second step on each holds the whole function that makes it.
+    assert (starts[-2:] > begin[-2:]).all()
+    assert not metrics.of_kinds(lambda kind: "_launcher" in kind.name or "cli/" in kind.name).any()
+
+
+def test_nothing_recorded_is_said(program: Path, tmp_path: Path) -> None:
+    done = mindtorch("profile", "--wait", "9", "-o", "out", program, "2", cwd=tmp_path)
+    assert done.returncode == 7
+    assert "nothing was recorded: the program made 2 steps" in done.stderr
+
+
+OWN_PROFILER = """
+import torch
+from torch.profiler import profile, schedule
+
+weight = torch.ones(4, 4, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+seen = []
+with profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=lambda p: seen.append(len(p.events()))) as own:
+    for _ in range(4):
+        (weight @ weight).sum().backward()
+        optimizer.step()
+        own.step()
+print(len(seen), seen[0] > 10)
+"""
+
+
+def test_a_program_that_profiles_itself_keeps_its_events_and_its_steps_count(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN_PROFILER)
+    done = mindtorch("profile", "--no-report", "own.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 True\n")
+    assert steps_of(tmp_path / "own.profile" / "trace.json") == [0, 1, 2, 3, 4]
+
+
+def test_an_error_is_the_programs_own(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import torch\ntorch.ones(2) + torch.ones(3)\n")
+    done = mindtorch("profile", "--no-report", "fails.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "RuntimeError: The size of tensor a (2) must match" in done.stderr
+    assert "cli" not in done.stderr.split("Traceback")[1]
+    assert (tmp_path / "fails.profile" / "trace.json").exists()
+
+
+ENDLESS = """
+import sys
+import torch
+x = torch.ones(8, 8)
+x @ x
+print("ready", flush=True)
+while True:
+    x @ x
+"""
+
+
+def test_ctrl_c_ends_the_program_and_keeps_the_profile(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    running = started("profile", "--no-report", "endless.py", cwd=tmp_path)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGINT)
+    output, errors = running.communicate(timeout=120)
+    assert running.returncode == -signal.SIGINT
+    assert "aten::mm" in output
+    assert "trace: endless.profile/trace.json" in errors
+    assert len(Metrics(load(tmp_path / "endless.profile" / "trace.json"))) > 0
+
+
+def test_of_a_killed_program_the_spool_is_recovered(tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(
+        ENDLESS.replace("while True:", "for _ in range(50_000):") + "\nimport os\nos._exit(9)\n"
+    )
+    done = mindtorch("profile", "killed.py", cwd=tmp_path)
+    assert done.returncode == 9
+    assert not (tmp_path / "killed.profile" / "trace.json").exists()
+    done = mindtorch("recover", "killed.profile/capture.mtspool", "-o", "rescued.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "note:" in done.stderr
+    assert sum(map(len, load(tmp_path / "rescued.json").tracks)) > 10_000
+
+
+def test_a_module_is_profiled_by_the_package_too(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text("import sys, torch\ntorch.ones(2).exp()\nprint(sys.argv[1:])\n")
+    done = mindtorch("profile", "--no-report", "-m", "package", "--own", "option", cwd=tmp_path)
+    assert done.stdout.startswith("['--own', 'option']\n")
+    assert "aten::exp" in done.stdout
+    assert (tmp_path / "package.profile" / "trace.json").exists()
