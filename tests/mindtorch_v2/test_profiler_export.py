@@ -163,6 +163,66 @@ def test_any_name_and_metadata_give_valid_json(tmp_path: Path) -> None:
     assert slices(trace, "user_annotation")[0]["name"] == NASTY
 
 
+def test_metadata_that_is_almost_json_is_text(tmp_path: Path) -> None:
+    with profile() as prof:
+        prof.add_metadata_json("number", "NaN")
+        prof.add_metadata_json("distributedInfo", '{"rank":1}')
+        prof.add_metadata_json("traceEvents", "[]")
+        with record_function("block"):
+            pass
+    trace = traced(prof, tmp_path)
+    assert trace["number"] == "NaN"
+    assert [event["name"] for event in slices(trace, "user_annotation")] == ["block"]
+    # Holistic Trace Analysis looks for the rank with a space before it.
+    assert '"rank": 1' in (tmp_path / "trace.json").read_text()
+
+
+def test_traces_keep_calls_that_event_lists_merge(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
+    with profile() as prof, record_function("level"), record_function("level"), op("aten::add"):
+        clock.advance(1)
+    names = [event.name for event in prof.events()]
+    outer, inner = slices(traced(prof, tmp_path), "user_annotation")
+    assert names == ["level", "aten::add"]
+    assert [event.id for event in prof.events()] == [outer["args"]["External id"], inner["args"]["External id"] + 1]
+
+
+def test_events_that_cross_others_are_no_slices(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
+    first, second = record_function("first"), record_function("second")
+    with profile() as prof:
+        first.__enter__()
+        clock.advance(1)
+        second.__enter__()
+        clock.advance(1)
+        first.__exit__(None, None, None)
+        clock.advance(1)
+        second.__exit__(None, None, None)
+    events = traced(prof, tmp_path)["traceEvents"]
+    assert [event["name"] for event in events if event["ph"] == "X"] == ["first", "PyTorch Profiler (0)"]
+    begin, end = (event for event in events if event["name"] == "second")
+    assert (begin["ph"], end["ph"], begin["id"]) == ("b", "e", end["id"])
+    assert (end["ts"] - begin["ts"], begin["args"]["Ev Idx"]) == (2.0, 1)
+
+
+def test_long_traces_are_whole(tmp_path: Path) -> None:
+    count = 20_000
+    with profile(profile_memory=True) as prof:
+        for number in range(count):
+            with op("aten::mul", seq=number):
+                allocate(8, number + 1)
+        for number in reversed(range(count)):
+            with op("MulBackward0", seq=number, scope=1):
+                pass
+    trace = traced(prof, tmp_path, "trace.json.gz")
+    found = slices(trace, "cpu_op")
+    assert [event["args"]["Sequence number"] for event in found] == [*range(count), *reversed(range(count))]
+    arrows = [(event["ph"], event["id"]) for event in trace["traceEvents"] if event.get("cat") == "fwdbwd"]
+    assert arrows == [("s", n) for n in range(count, 0, -1)] + [("f", n) for n in range(1, count + 1)]
+    marks = [event["args"] for event in trace["traceEvents"] if event.get("cat") == "cpu_instant_event"]
+    assert [mark["Total Allocated"] for mark in marks] == [8 * (n + 1) for n in range(count)]
+    indexes = [event["args"]["Ev Idx"] for event in trace["traceEvents"] if "Ev Idx" in event.get("args", {})]
+    assert indexes == list(range(3 * count))
+
+
 def test_preset_metadata_is_in_every_trace(tmp_path: Path) -> None:
     prof = profile()
     prof.preset_metadata_json("preset", "[1]")

@@ -289,9 +289,7 @@ class _Trace:
         found = [ends[kind] for kind in metrics.kind[part].tolist()]
         if metrics.capture.options.call_stacks:
             rows = zip(part.tolist(), metrics.track[part].tolist(), found)
-            found = [
-                f',"Python thread":{track}'.encode() + self._call_stack(place) + end for place, track, end in rows
-            ]
+            found = [f',"Python thread":{track}'.encode() + self._call_stack(place) + end for place, track, end in rows]
         return found
 
     def _python_end(self, kind: int) -> str:
@@ -337,9 +335,7 @@ class _Trace:
         yield (
             f'{{"ph":"M","name":"process_sort_index","ts":{ts},"pid":"Spans","tid":0,"args":{{"sort_index":536870912}}}}'
         )
-        yield (
-            f'{{"ph":"i","s":"g","name":"Iteration Start: {_SPAN}","pid":"Traces","tid":"Trace {_SPAN}","ts":{ts}}}'
-        )
+        yield (f'{{"ph":"i","s":"g","name":"Iteration Start: {_SPAN}","pid":"Traces","tid":"Trace {_SPAN}","ts":{ts}}}')
         yield f'{{"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":{end}}}'
 
 

@@ -1,0 +1,91 @@
+"""Writing a Chrome trace of 200 k events: seconds and bytes, plain and compressed, beside torch's exporter.
+
+Both sides record the same loop anew for every round, since torch writes a trace only once, and take turns.
+"""
+
+import os
+import statistics
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from harness import OURS, THEIRS, Row, packages, report
+
+os.environ["KINETO_LOG_LEVEL"] = "6"
+warnings.simplefilter("ignore")
+
+EVENTS = 200_000
+# How often, and how many events of the trace an op of the loop makes (memory: its result comes and goes).
+MODES: dict[str, tuple[dict[str, bool], int]] = {
+    "plain": ({}, 1),
+    "record_shapes": ({"record_shapes": True}, 1),
+    "profile_memory": ({"profile_memory": True}, 3),
+    "with_stack": ({"with_stack": True}, 2),
+}
+ROUNDS = {".json": 5, ".json.gz": 1}
+BOUNDS = {".json": 0.5, ".json.gz": 0.25}
+
+
+class Export(NamedTuple):
+    seconds: float
+    size: int
+
+
+def double(x: Any) -> None:
+    x + x
+
+
+def recorded(package: ModuleType, options: dict[str, bool], ops: int) -> Any:
+    x = package.ones((4, 4))
+    prof = package.profiler.profile(**options)
+    prof.start()
+    if options.get("with_stack"):
+        for _ in range(ops):
+            double(x)
+    else:
+        for _ in range(ops):
+            x + x
+    prof.stop()
+    return prof
+
+
+def export(package: ModuleType, options: dict[str, bool], ops: int, path: Path) -> Export:
+    """Thread CPU seconds from the end of a recording to the end of its file; what ours puts off until then counts."""
+    prof = recorded(package, options, ops)
+    began = time.thread_time()
+    prof.export_chrome_trace(str(path))
+    return Export(time.thread_time() - began, path.stat().st_size)
+
+
+def measure(mode: str, suffix: str, folder: Path) -> dict[str, Export]:
+    options, events_per_op = MODES[mode]
+    found: dict[str, list[Export]] = {name: [] for name in packages()}
+    for _ in range(ROUNDS[suffix]):
+        for name, package in packages().items():
+            path = folder / f"{name}{suffix}"
+            found[name].append(export(package, options, EVENTS // events_per_op, path))
+    return {
+        name: Export(statistics.median(e.seconds for e in exports), round(statistics.median(e.size for e in exports)))
+        for name, exports in found.items()
+    }
+
+
+def main() -> None:
+    times, sizes = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix, bound in BOUNDS.items():
+            for mode in MODES:
+                found = measure(mode, suffix, Path(folder))
+                ours, theirs = found[OURS], found.get(THEIRS)
+                name = f"{mode} {suffix}"
+                times.append(Row(f"{name} (bound {bound})", ours.seconds, theirs and theirs.seconds))
+                sizes.append(Row(f"{name} (bound 1)", ours.size / 1e6, theirs and theirs.size / 1e6))
+    report("export_time", times, "s")
+    report("export_size", sizes, "MB")
+
+
+if __name__ == "__main__":
+    main()
