@@ -9,12 +9,14 @@ ARGS   ?=
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VENV    := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(VERSION))
 PARITY  := .venv-parity
+BROWSER := .venv-browser
 
 PARITY_TORCH    := torch==2.13.0
 PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
+BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check parity bench fmt clean
+.PHONY: help demo test check parity browser bench fmt clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +37,9 @@ check: $(VENV)/installed  ## lint, formatting, types and layers
 parity: $(PARITY)/installed  ## compare with torch 2.13: tests, then the figures and their floors
 	PYTHONPATH=src $(PARITY)/bin/python -m pytest -q -n $(JOBS) tests/parity $(ARGS)
 	PYTHONPATH=src $(PARITY)/bin/python tests/parity/measure.py
+
+browser: $(BROWSER)/installed  ## test the HTML report in headless chromium (apt-get install chromium chromium-driver)
+	PYTHONPATH=src:tests/mindtorch_v2 $(BROWSER)/bin/python -m pytest -q tests/browser $(ARGS)
 
 bench: $(PARITY)/installed  ## measure speed beside torch, into benchmarks/results.json
 	PYTHONPATH=src $(PARITY)/bin/python benchmarks/run.py
@@ -58,4 +63,9 @@ $(PARITY)/installed: Makefile
 	$(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_TORCH)
 	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_PACKAGES)
+	@touch $@
+
+$(BROWSER)/installed: Makefile
+	$(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check $(BROWSER_PACKAGES)
 	@touch $@

@@ -1,0 +1,131 @@
+"""Every view of every capture opens, without a word on the console and without a connection to anywhere."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import CAPTURES, VIEWS, Page
+from report_captures import HOSTILE
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_view_opens_without_console_errors(page: Page, name: str) -> None:
+    page.open(name)
+    views = [*VIEWS, *(["diff"] if name == "small" else [])]
+    assert [
+        link.lstrip("#")
+        for link in page.js("return [...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))")
+    ] == views
+    for view in views:
+        page.go(view)
+        assert page.js("return document.getElementById('view').dataset.view") == view
+        assert page.find("#view > section").is_displayed()
+        assert page.find(f"#tab-{view}").get_attribute("aria-selected") == "true"
+    assert page.errors() == []
+
+
+def test_a_long_run_makes_a_small_file_that_opens(page: Page, report_path: Callable[[str], Path]) -> None:
+    assert report_path("large").stat().st_size <= 3_000_000
+    page.open("large")
+    assert page.texts(".card strong")[1] == "301,080"
+
+
+def test_a_report_loads_nothing_from_anywhere(page: Page) -> None:
+    page.open("small")
+    assert page.js("return performance.getEntriesByType('resource').length") == 0
+    page.js("const image = new Image(); image.src = 'https://example.invalid/x.png'; document.body.append(image)")
+    page.settle()
+    assert any("Content Security Policy" in text for text in page.errors())
+
+
+def test_hostile_names_are_text_and_nothing_runs(page: Page) -> None:
+    page.open("hostile")
+    for view in VIEWS:
+        page.go(view)
+        assert page.js("return window.hacked") is None
+        assert page.js("return document.querySelectorAll('main img, main svg, main script, main iframe').length") == 0
+    page.go("operators")
+    shown = "const names = [...document.querySelectorAll('.named a')].map((e) => e.textContent);"
+    assert page.js(shown + "return arguments[0].filter((name) => !names.includes(name))", HOSTILE[:6]) == []
+    page.go("timeline&event=2")
+    assert page.find(".details h2").text.strip()
+    assert page.js("return window.hacked") is None
+    assert page.errors() == []
+
+
+def test_a_hostile_address_is_harmless(page: Page) -> None:
+    page.open("small", "timeline&event=99999999&from=x&to=%&search=<img src=x onerror=window.hacked=1>&__proto__=1")
+    assert page.js("return document.getElementById('view').dataset.view") == "timeline"
+    page.go("nosuchview&event=-5")
+    assert page.js("return document.getElementById('view').dataset.view") == "overview"
+    assert page.js("return window.hacked") is None
+    assert page.errors() == []
+
+
+def test_the_torch_trace_shows_what_torch_recorded(page: Page) -> None:
+    page.open("torch", "operators")
+    names = page.texts(".named a")
+    assert {"aten::conv2d", "aten::addmm", "ConvolutionBackward0"} <= set(names)
+    page.go("steps")
+    assert len(page.all(".steps button")) == 3
+    page.go("modules")
+    assert any("Conv2d_0" in text for text in page.texts("tr[data-module]"))
+    page.go("overview")
+    assert "casts" in page.js("return [...document.querySelectorAll('.findings > li')].map((l) => l.dataset.rule)")
+
+
+def test_tabs_are_moved_through_with_arrow_keys(page: Page) -> None:
+    page.open("small", "overview")
+    page.find("#tab-overview").send_keys("\ue014")  # right
+    page.settle()
+    assert page.js("return document.getElementById('view').dataset.view") == "timeline"
+    assert page.js("return document.activeElement.id") == "tab-timeline"
+
+
+def test_every_control_has_a_name(page: Page) -> None:
+    page.open("small")
+    for view in (*VIEWS, "diff"):
+        page.go(view)
+        unnamed = page.js(
+            "return [...document.querySelectorAll('button, a, select, input, canvas, table')].filter((e) =>"
+            "!(e.getAttribute('aria-label') || e.textContent.trim() || e.closest('label'))).map((e) => e.outerHTML)"
+        )
+        assert unnamed == [], view
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(page: Page) -> None:
+    def prefer(scheme: str) -> None:
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    page.open("small", "timeline")
+    try:
+        prefer("light")
+        page.wait("return document.documentElement.dataset.theme === 'light'")
+        light = page.settle().picture()
+        prefer("dark")
+        page.wait("return document.documentElement.dataset.theme === 'dark'")
+        assert page.settle().picture() != light
+        page.click("#theme")
+        assert page.js("return document.documentElement.dataset.theme") == "light"
+        assert page.settle().picture() == light
+    finally:
+        page.js("localStorage.clear()")
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_paper_is_light_and_without_controls(page: Page) -> None:
+    page.open("small", "operators")
+    page.js("document.documentElement.dataset.theme = 'dark'; dispatchEvent(new Event('beforeprint'))")
+    assert page.js("return document.documentElement.dataset.theme") == "light"
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        shown = page.js(
+            "return ['nav', '.bar', '#theme'].map((s) => getComputedStyle(document.querySelector(s)).display)"
+        )
+        assert shown == ["none"] * 3
+        assert page.find(".grid table").is_displayed()
+        assert len(page.driver.print_page()) > 10_000
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
