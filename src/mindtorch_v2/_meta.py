@@ -114,6 +114,11 @@ def _matmul(a: Any, b: Any, out: Any = None) -> MetaArray:
 
 def _concatenate(arrays: Sequence[Any], axis: int = 0, **kwargs: Any) -> MetaArray:
     shape = list(arrays[0].shape)
+    if any(x.ndim != len(shape) for x in arrays) or not -len(shape) <= axis < len(shape):
+        raise ValueError("arrays to join have different numbers of dimensions")
+    rest = {x.shape[:axis] + x.shape[axis % len(shape) + 1 :] for x in arrays}
+    if len(rest) > 1:
+        raise ValueError("arrays to join differ in other dimensions")
     shape[axis] = sum(x.shape[axis] for x in arrays)
     return meta(shape, np.result_type(*(x.dtype for x in arrays)))
 
@@ -123,7 +128,7 @@ def _like(x: Any, dtype: Any = None, **kwargs: Any) -> MetaArray:
 
 
 def _where(condition: Any, x: Any, y: Any) -> MetaArray:
-    dtype = np.result_type(*(v.dtype for v in (x, y) if isinstance(v, np.ndarray)))
+    dtype = np.result_type(*(v.dtype if isinstance(v, np.ndarray) else v for v in (x, y)))
     return meta(np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y)), dtype)
 
 

@@ -115,7 +115,7 @@ def argmin(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any 
 
 
 def _counted(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
-    kept = ones(input.shape, dtype=_int64) if mask is None else _fitted(input, mask)
+    kept = ones(input.shape, dtype=_int64, device=input.device) if mask is None else _fitted(input, mask)
     return kept.sum(_dims(dim, input.dim()), keepdim=keepdim)
 
 

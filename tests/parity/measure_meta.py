@@ -1,4 +1,4 @@
-"""Meta tensors: shapes and dtypes of results found without computing, beside those torch computes.
+"""Meta tensors: shapes and dtypes of results and gradients found without computing, beside torch's.
 
     python tests/parity/measure_meta.py [--package mindtorch_v2] [--only NAME,...] [--part 0/2] [--verbose]
                                         [--json OUT] [--samples 8] [--dtype float32] [--seconds 20]
@@ -34,8 +34,12 @@ class MetaTranslator(Translator):
     def tensor(self, x: torch.Tensor) -> Any:
         if x.layout != torch.strided or x.is_quantized:
             raise Unsupported("layout/dtype")
-        ours = self.package.empty(tuple(x.shape), dtype=self.dtype(x.dtype), device="meta")
-        return ours.requires_grad_(x.requires_grad)
+        ours = self.package.empty(tuple(x.shape), dtype=self.dtype(x.dtype), device="meta").requires_grad_(
+            x.requires_grad
+        )
+        if x.requires_grad:
+            self.leaves.append((x, ours))
+        return ours
 
     def __call__(self, x: Any) -> Any:
         return self.package.device("meta") if isinstance(x, torch.device) else super().__call__(x)
@@ -54,6 +58,18 @@ def facts(result: Any) -> list[Any]:
     ]
 
 
+def gradients_fit(results: list[Any], leaves: list[Any], package: Any) -> str:
+    """Differentiate on meta; say which gradient is not like its input."""
+    outputs = [x for x in results if getattr(x, "requires_grad", False)]
+    if not outputs or not leaves:
+        return ""
+    gradients = package.autograd.grad(outputs, leaves, [package.ones_like(x) for x in outputs], allow_unused=True)
+    for leaf, gradient in zip(leaves, gradients):
+        if gradient is not None and facts([gradient]) != facts([leaf]):
+            return f"gradient {facts([gradient])} of {facts([leaf])}"
+    return ""
+
+
 def check_sample(sample: Any, ours: Any, theirs: Any, package: Any) -> str | None:
     """Return what is different, or nothing; None for a sample left out."""
     try:
@@ -63,7 +79,10 @@ def check_sample(sample: Any, ours: Any, theirs: Any, package: Any) -> str | Non
     except Exception:
         return None
     try:
-        got = facts(ours(*args, **kwargs))
+        results = ours(*args, **kwargs)
+        got = facts(results)
+        if why := gradients_fit(flat(results), [leaf for _, leaf in translate.leaves], package):
+            return why
     except (Timeout, KeyboardInterrupt):
         raise
     except BaseException as error:

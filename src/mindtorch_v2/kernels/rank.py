@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._errors import wrap_dim
+from .._meta import MetaArray
 from .checks import not_implemented
 from .ordering import comparable, gather_last, rank_index, stable_argsort
 from .reduce import require_slice
@@ -141,7 +142,7 @@ def nanquantile(
 
 
 def _quantile(a: Array, q: Array | float, dim: int | None, keepdim: bool, interpolation: str, ignore: bool) -> Array:
-    points = _check_quantile(a, q, dim, interpolation)
+    points = check_quantile(a, q, dim, interpolation)
     rows = _rows(a, wrap_dim(dim, a.ndim)) if dim is not None else a.reshape(-1)
     ordered = np.sort(rows, axis=-1)
     ranks = _ranks(ordered, points, ignore)
@@ -188,7 +189,7 @@ def _lerp(low: Array, high: Array, weight: Array) -> Array:
     return np.asarray(np.where(weight < 0.5, low + weight * step, high - step * (1 - weight)))
 
 
-def _check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: str) -> Array:
+def check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: str) -> Array:
     """The points of ``q`` as a one-dimensional array of ``a``'s type."""
     if not isinstance(q, np.ndarray) and not 0 <= q <= 1:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
@@ -209,7 +210,7 @@ def _check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: 
         return np.array([q], a.dtype)
     if q.dtype != a.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if not np.all((q >= 0) & (q <= 1)):
+    if type(q) is not MetaArray and not np.all((q >= 0) & (q <= 1)):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q.reshape(-1)
 
@@ -225,7 +226,7 @@ def quantile_backward(
     ignore_nan: bool = False,
 ) -> Array:
     """Gradient of ``quantile``, and of ``nanquantile`` with ``ignore_nan``, with respect to ``a``."""
-    points = _check_quantile(a, q, dim, interpolation)
+    points = check_quantile(a, q, dim, interpolation)
     axis = 0 if dim is None else wrap_dim(dim, a.ndim)
     rows = a.reshape(-1) if dim is None else _rows(a, axis)
     order = stable_argsort(rows)

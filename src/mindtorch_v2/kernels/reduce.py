@@ -430,4 +430,4 @@ def hash_tensor(a: Array, dim: Dim = None, keepdim: bool = False, mode: int = 0)
         if a.shape[axis] == 0:
             raise IndexError(f"hash_tensor: Expected reduction dim {axis} to have non-zero size.")
     wider = a.astype(np.float64 if is_float(a.dtype) else np.int64)
-    return np.asarray(np.bitwise_xor.reduce(wider.view(np.uint64), axis=axes, keepdims=keepdim))
+    return reduced(np.bitwise_xor, wider.view(np.uint64), axes, keepdim, np.dtype(np.uint64))

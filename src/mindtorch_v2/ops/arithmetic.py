@@ -40,7 +40,7 @@ def dropped(g: Any, mask: Any) -> Any:
 
 def no_gradient(g: Any) -> Any:
     """The gradient of an input that changes nothing."""
-    return zeros(g.shape, dtype=g.dtype)
+    return zeros(g.shape, dtype=g.dtype, device=g.device)
 
 
 def refuse(name: str) -> Callable[..., Any]:

@@ -370,25 +370,30 @@ def range_dtype(dtype: Any, *values: Any) -> DType:
     return _dtype.get_default_dtype() if any(isinstance(v, (float, np.floating)) for v in values) else _dtype.int64
 
 
-def arange_array(start: Any, end: Any, step: Any, d: DType) -> Any:
-    """The values of arange, computed as torch does (start + i * step in the accumulation type)."""
+def range_length(start: Any, end: Any, step: Any, d: DType) -> int:
+    """How many values arange gives."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    ints = all(isinstance(v, (int, np.integer)) for v in (start, end, step))
-    if ints:
-        count = max(0, -((start - end) // step))
-        return (
-            np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start)
-            if d.category == 1
-            else ((np.arange(count) * step + start).astype(d.np))
-        )
-    count = max(0, math.ceil((end - start) / step))
+    if d is _dtype.int64:  # torch counts in integers here, and in floating point for all other types
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero")
+    if all(isinstance(v, (int, np.integer)) for v in (start, end, step)):
+        return max(0, -((start - end) // step))
+    return max(0, math.ceil((end - start) / step))
+
+
+def arange_array(start: Any, end: Any, step: Any, d: DType) -> Any:
+    """The values of arange, computed as torch does (start + i * step in the accumulation type)."""
+    count = range_length(start, end, step, d)
     if d.category == 1:
-        return np.arange(count) * np.int64(step) + np.int64(start)
+        return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start)
+    if all(isinstance(v, (int, np.integer)) for v in (start, end, step)):
+        return (np.arange(count) * step + start).astype(d.np)
     return (start + np.arange(count) * float(step)).astype(d.np)
 
 
@@ -412,8 +417,9 @@ def _arange_step(start: Any, end: Any, step: Any, dtype: Any, layout: Any, devic
 
 def _ranged(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Any:
     d = range_dtype(dtype, start, end, step)
-    made = arange_array(start, end, step, d).astype(d.np, copy=False)
-    return meta(made.shape, made.dtype) if _device.usable(device).type == "meta" else made
+    if _device.usable(device).type == "meta":
+        return meta((range_length(start, end, step, d),), d.np)
+    return arange_array(start, end, step, d).astype(d.np, copy=False)
 
 
 @composite("arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)")
@@ -464,6 +470,8 @@ def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
     """Evenly spaced values, from both ends towards the middle as torch computes them."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if d.category == 1:
+        start, end = (whole_number(v, d) for v in (start, end))
     if steps == 0:
         return np.empty(0, d.np)
     if steps == 1:
@@ -475,6 +483,22 @@ def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
     lower = start + step * index.astype(work)
     upper = end - step * (steps - 1 - index).astype(work)
     return np.where(index < steps // 2, lower, upper).astype(d.np)
+
+
+def whole_number(value: Any, d: DType) -> int:
+    """A bound as an integer of some type."""
+    limits = np.iinfo(d.np)
+    if not limits.min <= value <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {d.name}_t without overflow")
+    return int(value)
+
+
+def _bound(name: str, value: Any, label: str) -> Any:
+    if isinstance(value, Tensor) and value._a.ndim:
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got {label} with {value._a.ndim} dimension(s)."
+        )
+    return 0 if isinstance(value, Tensor) and value.is_meta else number(value)
 
 
 def _linear_range(name: str, array: Any) -> None:
@@ -493,8 +517,10 @@ def _linear_range(name: str, array: Any) -> None:
 
     def kernel(start: Any, end: Any, steps: int, *rest: Any) -> Any:
         dtype, _, device, _ = rest[-4:]
-        made = array(start, end, steps, *rest[:-4], bounds_dtype(dtype, start, end))
-        return meta(made.shape, made.dtype) if _device.usable(device).type == "meta" else made
+        d = bounds_dtype(dtype, start, end)
+        if _device.usable(device).type == "meta" and steps >= 0:
+            return meta((steps,), d.np)
+        return array(start, end, steps, *rest[:-4], d)
 
     row = op(f"{name}(Scalar start, Scalar end, int steps{base}, {_OPTIONS}) -> Tensor", out=False, calls=call)(kernel)
 
@@ -502,7 +528,12 @@ def _linear_range(name: str, array: Any) -> None:
                layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
         if steps is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "steps"')
-        values = (number(start), number(end), int(steps)) + ((base,) if name == "logspace" else ())
+        if isinstance(steps, float):
+            raise TypeError(f"{name}(): argument 'steps' must be int, not float")
+        if any(isinstance(v, Tensor) and v.is_meta for v in (start, end)):
+            device = _device.META
+        bounds = _bound(name, start, "start"), _bound(name, end, "end")
+        values = (*bounds, int(steps)) + ((base,) if name == "logspace" else ())
         if out is not None:
             return out_row.function(*values, out=out)
         return _finish(row.function(*values, dtype=dtype, device=device), requires_grad)
@@ -551,8 +582,9 @@ def _eye_m(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any
 def _eye_array(n: int, m: int, dtype: Any, device: Any) -> Any:
     if n < 0 or m < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m)}")
-    made = np.eye(n, m, dtype=np_dtype(dtype))
-    return meta(made.shape, made.dtype) if _device.usable(device).type == "meta" else made
+    if _device.usable(device).type == "meta":
+        return meta((n, m), np_dtype(dtype))
+    return np.eye(n, m, dtype=np_dtype(dtype))
 
 
 @front("eye")

@@ -146,6 +146,8 @@ def _rrelu(self: Any, noise: Any, lower: float, upper: float, training: bool, ge
     if not is_float(self._a.dtype):
         raise not_implemented("rrelu_with_noise_out_cpu", self._a.dtype)
     _check_rrelu(lower, upper)
+    if training and self.is_meta:
+        return empty_like(self)
     if training:
         return make(_random_slopes(self._a, noise._a, lower, upper, generator))
     return leaky_relu.function(self, (lower + upper) / 2)

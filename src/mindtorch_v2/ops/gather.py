@@ -287,7 +287,7 @@ def _index_copy_(a: Any, dim: int, index: Any, source: Any) -> None:
 _KEEP: dict[str, Any] = {"self": lambda g, dim, index: index_fill(g, dim, index, 0)}
 _KEEP_VALUE: dict[str, Any] = {
     **_KEEP,
-    "value": lambda g, dim, index: index_select(g, dim, index.unique()).sum(),
+    "value": lambda g, dim, index: index_fill(zeros_of(g, g._a.shape), dim, index, 1).mul(g).sum(),
 }
 
 

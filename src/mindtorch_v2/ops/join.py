@@ -29,7 +29,7 @@ def _cat_gradients(g: Any, tensors_sizes: Any, dim: int, needs: Any) -> list[Any
     start = 0
     for sizes, needed in zip(tensors_sizes, needs, strict=True):
         if sizes == (0,) and g._a.ndim != 1:
-            gradients.append(creation._zeros.function((0,), dtype=g.dtype) if needed else None)
+            gradients.append(g.new_zeros((0,)) if needed else None)
             continue
         gradients.append(narrow(g, dim, start, sizes[dim]) if needed else None)
         start += sizes[dim]
@@ -142,10 +142,12 @@ def _stack_called(tensors: Any, dim: int) -> Tensor:
 )
 def _stack(arrays: Any, dim: int) -> Any:
     dim, shape = _stack_shape(arrays, dim)
+    if type(arrays[0]) is MetaArray:
+        return meta(shape, common_dtype(arrays))
     if dim == len(shape) - 1:
         return _cat.kernel([a[..., None] for a in arrays], dim)  # type: ignore[misc]
     joined = _cat.kernel(arrays, dim) if arrays[0].size else np.empty(shape, common_dtype(arrays))  # type: ignore[misc]
-    return meta(shape, joined.dtype) if type(joined) is MetaArray else joined.reshape(shape)
+    return joined.reshape(shape)
 
 
 stack = _stack.function

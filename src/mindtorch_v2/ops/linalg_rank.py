@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dtype import int64
 from .._errors import shape_text
 from .._front import front
 from .._op import composite, explicit, op
@@ -50,7 +51,8 @@ def _tolerances(x: Any, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:
     if rtol is None:
         default = float(np.finfo(real).eps) * max(x._a.shape[-2:])
         rtol = make(np.where(absolute._a > 0, 0, default).astype(real))
-    return absolute, _tolerance(rtol, real, name, "rtol")
+    relative = _tolerance(rtol, real, name, "rtol")
+    return (absolute.to("meta"), relative.to("meta")) if x.is_meta else (absolute, relative)
 
 
 def _threshold(largest: Any, absolute: Any, relative: Any) -> Any:
@@ -132,7 +134,7 @@ def _matrix_rank(input: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     require_matrix(input._a, "torch.linalg.matrix_rank", "input")
     input = input.detach()
     if input._a.size == 0:
-        return make(np.zeros(input._a.shape[:-2], np.int64))
+        return input.new_zeros(input._a.shape[:-2], dtype=int64)
     sizes = eigvalsh(input).abs() if hermitian else svdvals(input)
     largest = sizes.amax(-1, keepdim=True) if hermitian else sizes.narrow(-1, 0, 1)
     return (sizes > _threshold(largest, atol, rtol)).sum(-1)

@@ -14,7 +14,7 @@ from .._tensor import Tensor
 from ..kernels import order as kernels
 from ..kernels import rank, scan
 from .join import cat
-from .reduce import _picked_gradient
+from .reduce import _picked_gradient, without_zeros
 
 
 def _scattered(g: Any, indices: Any, dim: int) -> Any:
@@ -149,9 +149,8 @@ def _kthvalue(a: Any, k: int, dim: int, keepdim: bool) -> Any:
 
 def _quantile_of(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, ignore: bool) -> Any:
     """Quantiles as sums of sorted elements, so that gradients come from the parts."""
-    kernel = rank.nanquantile if ignore else rank.quantile
     points = q if hasattr(q, "_a") else self.new_tensor(q)
-    kernel(self._a, points._a, dim, keepdim, interpolation=interpolation)  # checks the arguments
+    rank.check_quantile(self._a, points._a, dim, interpolation)
     flat = self.reshape(-1) if dim is None else self
     axis = -1 if dim is None else wrap_dim(dim, self._a.ndim)
     ordered = sort(flat if flat._a.ndim else flat.reshape(1), axis)[0].movedim(axis, -1)
@@ -240,7 +239,7 @@ def _cumprod(a: Any, dim: int, dtype: Any) -> Any:
 def _cumprod_gradient(g: Any, self: Any, dim: int, result: Any) -> Any:
     if self._a.ndim == 0:
         return g
-    if (self._a != 0).all():
+    if without_zeros(self):
         return _reversed_sum(g * result.conj(), dim) / self.conj()
     # Where a zero is among the factors no quotient helps: each element's own running product without it.
     parts = []
@@ -276,7 +275,7 @@ def _logcumsumexp_gradient(g: Any, self: Any, dim: int, result: Any) -> Any:
 
     def half(chosen: Any) -> Any:
         """The part of the gradient with one sign; the least number instead of log 0 keeps second derivatives finite."""
-        least = float(ml_dtypes.finfo(g._a.dtype).min)
+        least = float(ml_dtypes.finfo(g._a.dtype).min)  # type: ignore[no-untyped-call]
         logs = g.abs().masked_fill(chosen.logical_not(), 1).log().masked_fill(chosen.logical_not(), least)
         return ((logs - result).flip(dim).logcumsumexp(dim).flip(dim) + self).exp()
 

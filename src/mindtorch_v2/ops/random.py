@@ -244,6 +244,8 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, d
                  requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
     """Integers from [low, high) in the shape and dtype of another tensor."""
     low, high, _ = _range_arguments(args, low, high, ())
+    if (device is not None and usable(device).type == "meta") or (device is None and input.is_meta):
+        return empty_like(input, dtype=dtype, device="meta")
     made = make(_random.randint(input._a.shape, input._a.dtype if dtype is None else dtype.np, low or 0, high))
     return made.requires_grad_() if requires_grad else made
 

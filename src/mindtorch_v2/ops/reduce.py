@@ -10,6 +10,7 @@ import numpy as np
 from .. import _dtype
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
+from .._meta import MetaArray
 from .._op import OPS, composite, in_place, op
 from .._tensor import make
 from ..kernels import embedding as embedding_kernels
@@ -170,10 +171,15 @@ def _product_of_others(x: Any, dim: int) -> Any:
     return before * after
 
 
+def without_zeros(x: Any) -> bool:
+    """Whether quotients by the elements are finite; where there are no values, they are taken to be."""
+    return type(x._a) is MetaArray or bool((x._a != 0).all())
+
+
 def _prod_gradient(g: Any, self: Any, result: Any) -> Any:
     if self._a.ndim == 0:
         return g.clone() if self._a.size else g
-    if (self._a != 0).all():
+    if without_zeros(self):
         return g * (result / self).conj()
     flat = self.reshape(-1)
     return (g * _product_of_others(flat, 0).conj()).reshape(self._a.shape)
@@ -183,7 +189,7 @@ def _prod_dim_gradient(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     if self._a.ndim == 0:
         return g.clone()
     g = restored(g, self._a.shape, dim, keepdim)
-    if (self._a != 0).all():
+    if without_zeros(self):
         return g * (restored(result, self._a.shape, dim, keepdim) / self).conj()
     return g * _product_of_others(self, wrap_dim(dim, self._a.ndim)).conj()
 

@@ -12,7 +12,6 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, type_name
 from .._tensor import Tensor
-from . import creation
 from .view import clone, expand, flatten, reshape, sizes_of, transpose, unsqueeze
 
 # --- repeat -----------------------------------------------------------------------------------------------------------
@@ -22,7 +21,7 @@ def _repeat_gradient(g: Tensor, sizes: tuple[int, ...], repeats: Any) -> Tensor:
     """Sum over the copies: a dimension of n * r entries is r copies of n."""
     times = sizes_of("repeat", repeats)
     if 0 in times:
-        return creation._zeros.function(sizes, dtype=g.dtype)
+        return g.new_zeros(sizes)
     lead = len(times) - len(sizes)
     shape: list[int] = []
     copies = []

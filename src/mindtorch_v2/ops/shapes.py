@@ -102,10 +102,10 @@ def asked(shapes: Callable[..., Any]) -> Rule:
 
 # --- elementwise, and rearranged --------------------------------------------------------------------------------------
 
-register(own, "clone _to_copy empty_like ones_like zeros_like full_like rand_like randn_like randint_like")
+register(own, "clone _to_copy empty_like ones_like zeros_like full_like rand_like randn_like")
 register(own, "select_backward slice_backward narrow_copy diagonal_backward unfold_backward cat stack")
 register(own, "scatter scatter_add scatter_reduce index_select index_add index_copy index_reduce take index.Tensor")
-register(own, "gather tril triu repeat roll flip rot90 native_dropout masked_scatter_backward masked_fill where")
+register(own, "gather tril triu repeat roll flip rot90 native_dropout masked_scatter_backward where")
 register(own, "unsafe_split unsafe_split_with_sizes _conj _conj_physical _abs_into diag_embed")
 register(refused, "masked_select nonzero _unique2 unique_dim unique_consecutive bincount _pack_padded_sequence")
 register(like_nth(0), "bernoulli poisson _standard_gamma _sample_dirichlet native_channel_shuffle")
@@ -113,7 +113,7 @@ register(like_nth(-1), "_logical_and_into _logical_or_into _logical_xor_into _lo
 register(asked(lambda a, *rest: a.shape), "renorm logcumsumexp cumsum cumprod _softmax _log_softmax _safe_softmax")
 register(asked(lambda a, *rest: [a.shape, a.shape]), "sort cummax cummin frexp")
 register(asked(lambda *arrays: broadcast(*(a.shape for a in arrays if isinstance(a, np.ndarray)))), "binomial normal")
-register(asked(lambda a, b, *rest: broadcast(a.shape, b.shape)), "_standard_gamma_grad")
+register(asked(lambda a, b, *rest: broadcast(a.shape, b.shape)), "_standard_gamma_grad masked_fill")
 register(asked(lambda x, alpha, total: broadcast(x.shape, alpha.shape)), "_dirichlet_grad")
 register(like_nth(1), "_softmax_backward_data _log_softmax_backward_data")
 register(plain(lambda a, size, fill_value: meta((size, a.ndim), INT64)), "nonzero_static")

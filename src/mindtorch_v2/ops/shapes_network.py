@@ -166,8 +166,9 @@ def window_sizes(ndim: int, kernel_size: Any, stride: Any, *rest: Any) -> list[S
 
 def _max_pool(ndim: int) -> Rule:
     def rule(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-        sizes = window_sizes(ndim, kernel_size, stride, padding, dilation)
-        shape = (*x.shape[:-ndim], *pool_shape.check_pool(f"max_pool{ndim}d", x.shape, *sizes, ceil_mode))
+        kernel, step, pad, apart = window_sizes(ndim, kernel_size, stride, padding, dilation)
+        space = pool_shape.check_pool(f"max_pool{ndim}d", x.shape, kernel, step, pad, apart, ceil_mode)
+        shape = (*x.shape[:-ndim], *space)
         return meta(shape, x.dtype), meta(shape, INT64)
 
     return plain(rule)
@@ -175,8 +176,8 @@ def _max_pool(ndim: int) -> Rule:
 
 def _avg_pool(ndim: int) -> Rule:
     def rule(x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, *rest: Any) -> Any:
-        sizes = window_sizes(ndim, kernel_size, stride, padding, 1)
-        space = pool_shape.check_pool(f"avg_pool{ndim}d", x.shape, *sizes, ceil_mode)
+        kernel, step, pad, apart = window_sizes(ndim, kernel_size, stride, padding, 1)
+        space = pool_shape.check_pool(f"avg_pool{ndim}d", x.shape, kernel, step, pad, apart, ceil_mode)
         return meta((*x.shape[:-ndim], *space), x.dtype)
 
     return plain(rule)

@@ -168,6 +168,20 @@ _WHERE = (
 )
 
 
+def _count_below(rows: int, columns: int, offset: int, above: bool) -> int:
+    """How many places lie on and below a diagonal; on and above it."""
+    if above:
+        return rows * columns - _count_below(rows, columns, offset - 1, False)
+    first, last = max(0, -offset), min(rows, columns - offset)
+    triangle = sum_between(first + offset + 1, last + offset) if last > first else 0
+    return triangle + max(0, rows - max(last, first)) * columns if columns else 0
+
+
+def sum_between(low: int, high: int) -> int:
+    """The sum of the integers from low to high, both included."""
+    return (low + high) * (high - low + 1) // 2 if high >= low else 0
+
+
 def _triangle_indices(name: str, function: Any) -> Any:
     """The row and public function of `tril_indices` or `triu_indices`."""
 
@@ -178,8 +192,9 @@ def _triangle_indices(name: str, function: Any) -> Any:
         d = _dtype.int64 if dtype is None else dtype
         if d not in (_dtype.int64, _dtype.int32):
             raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(d)}'")
-        found = np.stack(function(row, offset, col)).astype(d.np)
-        return meta(found.shape, found.dtype) if _device.usable(device).type == "meta" else found
+        if _device.usable(device).type == "meta":
+            return meta((2, _count_below(row, col, offset, name == "triu_indices")), d.np)
+        return np.stack(function(row, offset, col)).astype(d.np)
 
     made = op(name + _WHERE, out=False)(kernel)
 
@@ -206,6 +221,8 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return creation._empty.function((*shape, num_classes), dtype=self.dtype)
+    if self.is_meta and num_classes >= 0:
+        return creation._zeros.function((*shape, num_classes), dtype=self.dtype, device="meta")
     low, high = (item.function(t) for t in self.aminmax())
     if low < 0:
         raise RuntimeError("Class values must be non-negative.")
