@@ -161,6 +161,8 @@ class RecordOptions:
     flops: bool = False
     modules: bool = False
     all_threads: bool = False
+    # Forked children too, each in a recording of its own.
+    workers: bool = False
     python_gc: bool = False
     overload_names: bool = False
     # Call stacks in the args of trace events, and what kineto would tell of each event.

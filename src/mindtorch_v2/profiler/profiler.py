@@ -19,6 +19,7 @@ from . import report as reports
 from . import run
 from .annotate import record_function
 from .capture import Capture
+from .children import Family
 from .config import (
     ProfilerAction,
     ProfilerActivity,
@@ -86,6 +87,7 @@ class _KinetoProfile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         all_threads: bool = False,
+        workers: bool = False,
         spool: str | os.PathLike[str] | None = None,
     ) -> None:
         self.activities, self.activity_filters = (
@@ -102,6 +104,8 @@ class _KinetoProfile:
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.all_threads = all_threads
+        self.workers = workers
+        self._family: Family | None = None
         self.spool = None if spool is None else os.fspath(spool)
         self._spool: Spool | None = None
         self.profiler: run.profile | None = None
@@ -122,7 +126,7 @@ class _KinetoProfile:
 
     def stop(self) -> None:
         self.stop_trace()
-        self._close_spool()
+        self._end_company()
 
     def prepare_trace(self) -> None:
         """Get ready for a recording; what an earlier one brought is dropped unless `acc_events` keeps it."""
@@ -131,37 +135,44 @@ class _KinetoProfile:
                 "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
                 "reported. To keep events across cycles, set acc_events=True."
             )
-        spool = self._open_spool()
+        self._begin_company()
         if self.profiler is None or not self.acc_events:
-            self.profiler = run.profile(
-                use_cpu=ProfilerActivity.CPU in self.activities,
-                use_device=self.use_device,
-                record_shapes=self.record_shapes,
-                with_flops=self.with_flops,
-                profile_memory=self.profile_memory,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
-                use_kineto=True,
-                experimental_config=self.experimental_config,
-                acc_events=self.acc_events,
-                custom_trace_id_callback=self.custom_trace_id_callback,
-                post_processing_timeout_s=self.post_processing_timeout_s,
-                activity_filters=self.activity_filters or None,
-                all_threads=self.all_threads,
-                spool=spool,
-            )
+            self.profiler = self._inner()
         self.profiler._prepare_trace()
 
-    def _open_spool(self) -> Spool | None:
-        """The one file of all windows of this profiler."""
-        if self.spool is None:
-            return None
-        if self._spool is None:
-            self._spool = Spool(self.spool, process_name)
-        self._spool.reopen()
-        return self._spool
+    def _inner(self) -> run.profile:
+        """A recording with the options of this profiler."""
+        return run.profile(
+            use_cpu=ProfilerActivity.CPU in self.activities,
+            use_device=self.use_device,
+            record_shapes=self.record_shapes,
+            with_flops=self.with_flops,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_modules=self.with_modules,
+            use_kineto=True,
+            experimental_config=self.experimental_config,
+            acc_events=self.acc_events,
+            custom_trace_id_callback=self.custom_trace_id_callback,
+            post_processing_timeout_s=self.post_processing_timeout_s,
+            activity_filters=self.activity_filters or None,
+            all_threads=self.all_threads,
+            workers=self._family or self.workers,
+            spool=self._spool,
+        )
 
-    def _close_spool(self) -> None:
+    def _begin_company(self) -> None:
+        """Open what all windows of this profiler share: the spool, and the record of forked children."""
+        if self.spool is not None:
+            self._spool = self._spool or Spool(self.spool, process_name)
+            self._spool.reopen()
+        if self.workers and self._family is None:
+            self._family = Family(self._inner().config())
+
+    def _end_company(self) -> None:
+        if self._family is not None:
+            self._family.close()
+            self._family = None
         if self._spool is not None:
             self._spool.close()
 
@@ -354,6 +365,7 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         all_threads: bool = False,
+        workers: bool = False,
         spool: str | os.PathLike[str] | None = None,
     ) -> None:
         if activities is not None:
@@ -375,6 +387,7 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
             all_threads=all_threads,
+            workers=workers,
             spool=spool,
         )
         self.schedule = schedule or _always_record
@@ -431,6 +444,8 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
             self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
+        # Children that are forked before the first window are there when it opens.
+        self._begin_company()
         self._transit_action(ProfilerAction.NONE, self.current_action)
         _steps.announce(self, False)
         self._open_step()
@@ -438,7 +453,7 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
     def stop(self) -> None:
         self._close_step()
         self._transit_action(self.current_action, None)
-        self._close_spool()
+        self._end_company()
 
     def step(self) -> None:
         """The next step begins."""

@@ -375,6 +375,8 @@ class Recorder(_tap.Recorder):
         self._lock = threading.RLock()
         self._ticker.rest()
         lane = getattr(_tap.LANES, "lane", None)
+        self._lanes = weakref.WeakSet() if lane is None else weakref.WeakSet((lane,))
+        self._held &= set(self._lanes)
         if lane is not None:
             lane.native_id = threading.get_native_id()
 
@@ -497,4 +499,9 @@ def _still_open(lane: ThreadLane, now: int) -> list[int]:
 RECORDER = Recorder()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=RECORDER.after_fork)
+    # Nobody is in the middle of moving rows while the process is copied.
+    os.register_at_fork(
+        before=lambda: RECORDER._lock.acquire(),
+        after_in_parent=lambda: RECORDER._lock.release(),
+        after_in_child=RECORDER.after_fork,
+    )

@@ -19,6 +19,7 @@ from . import export
 from . import report as reports
 from .averages import FunctionEventAvg, Grouping
 from .capture import Capture
+from .children import Family
 from .config import (
     ProfilerActivity,
     ProfilerState,
@@ -85,6 +86,7 @@ class profile:
         post_processing_timeout_s: float | None = None,
         activity_filters: Mapping[ProfilerActivity, Iterable[str]] | None = None,
         all_threads: bool = False,
+        workers: bool | Family = False,
         spool: str | PathLike[str] | Spool | None = None,
     ) -> None:
         self.enabled = enabled
@@ -111,6 +113,10 @@ class profile:
         self.post_processing_timeout_s = post_processing_timeout_s
         self.activity_filters = dict(activity_filters or {})
         self.all_threads = all_threads
+        self.workers = bool(workers)
+        # Forked children; whoever gave the family closes it.
+        self._family = workers if isinstance(workers, Family) else None
+        self._own_family: Family | None = None
         self.spool = spool
         self.trace_id = ""
         self.metadata: dict[str, str] = {}
@@ -166,6 +172,7 @@ class profile:
             flops=self.with_flops,
             modules=self.with_modules,
             all_threads=self.all_threads or experimental.profile_all_threads,
+            workers=self.workers,
             python_gc=experimental.record_python_gc_info,
             overload_names=experimental.capture_overload_names,
             call_stacks=self.with_stack and experimental.verbose,
@@ -205,7 +212,10 @@ class profile:
         if self.spool is not None and not isinstance(self.spool, Spool):
             self._spool = Spool(self.spool, process_name)
         spool = self.spool if isinstance(self.spool, Spool) else self._spool
-        self._window = Window(self.config(), spool, self.trace_id, self.metadata)
+        if self.workers and self._family is None:
+            self._own_family = Family(self.config())
+        family = self._family or self._own_family
+        self._window = Window(self.config(), spool, self.trace_id, self.metadata, family)
         self.profiling_start_time_ns = time.perf_counter_ns()
         self._stats.profiler_enable_call_duration_us = (self.profiling_start_time_ns - began) // 1000
 
@@ -218,6 +228,8 @@ class profile:
             window, self._window = self._window, None
             # The newest cycle comes first.
             self._recordings.insert(0, window.stop())
+            if self._own_family is not None:
+                self._own_family.close()
             if self._spool is not None:
                 self._spool.close()
         stats = self._stats

@@ -259,6 +259,11 @@ class Contents:
                 0, "the program ended without stopping the profiler; every window that it had recorded is complete"
             )
 
+    def reaches(self, time_ns: int) -> bool:
+        """Whether all that was recorded up to a time is there."""
+        last = max((window.stop_ns for window in self.windows.values()), default=0)
+        return self.closed or last >= time_ns
+
     # Capture
 
     def capture(self, number: int | None = None) -> Capture:

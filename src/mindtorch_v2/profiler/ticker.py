@@ -32,7 +32,7 @@ class Ticker:
         self._running = False
 
     def _run(self, lane: _tap.Lane) -> None:
-        _tap.LANES.lane = lane
+        _tap.settle(lane)
         delay = self._first
         while delay:
             time.sleep(delay)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Protocol
 
 from .. import _tap
 from .capture import MEMORY_KIND, Capture, Kinds, take_ids
@@ -19,16 +20,28 @@ from .stored import read_rows
 from .tracks import bounds_of, track_of
 
 
+class Others(Protocol):
+    """Whoever else recorded at the same time."""
+
+    def join(self, capture: Capture) -> Capture: ...
+
+
 class Recording:
     """A finished session whose rows are still in chunks; arrays are made when first asked for."""
 
     def __init__(
-        self, session: Session, records: list[LaneRecord], stacks: StackReader, spooled: SpoolWindow | None = None
+        self,
+        session: Session,
+        records: list[LaneRecord],
+        stacks: StackReader,
+        spooled: SpoolWindow | None = None,
+        others: Others | None = None,
     ) -> None:
         self._session = session
         self._records = records
         self._stacks = stacks
         self._spooled = spooled
+        self._others = others
         self._capture: Capture | None = None
         self.pid = os.getpid()
 
@@ -45,8 +58,7 @@ class Recording:
             sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.items()}
             bounds = bounds_of(self._session, sorts)
             tracks = [track_of(record, bounds) for record in self._take_records()]
-            events = sum(len(track) + len(track.nbytes) for track in tracks)
-            self._capture = Capture(
+            capture = Capture(
                 self._session.options,
                 self._session.start_ns,
                 self._session.stop_ns,
@@ -58,11 +70,14 @@ class Recording:
                 MEMORY_KIND,
                 self.pid,
                 process_name(),
-                take_ids(events),
-                self._session.pauses,
-                threading.main_thread().native_id or 0,
+                pauses=self._session.pauses,
+                main_thread=threading.main_thread().native_id or 0,
                 notes=self._notes(),
             )
+            if self._others is not None:
+                capture = self._others.join(capture)
+            capture.first_id = take_ids(sum(len(track) + len(track.nbytes) for track in capture.tracks))
+            self._capture = capture
         return self._capture
 
     def _take_records(self) -> list[LaneRecord]:
@@ -99,8 +114,10 @@ class Window:
         spool: Spool | None = None,
         trace_id: str = "",
         metadata: Mapping[str, str] | None = None,
+        others: Others | None = None,
     ) -> None:
         self._options = options
+        self._others = others
         _tap.prepare(options.flags | RECORDER.flags)
         if options.python_gc:
             COLLECTIONS.hold()
@@ -127,16 +144,31 @@ class Window:
             self.stop()
 
     def stop(self) -> Recording:
-        records = RECORDER.stop(self._session)
-        if self._options.stacks:
-            TRACER.release(self._options.all_threads)
-        if self._options.python_gc:
-            COLLECTIONS.release()
+        if self._session not in RECORDER.sessions:
+            # A forked child has left the recording to its parent.
+            return Recording(self._session, [], self._stacks)
+        records = _close(self._session)
         for record in records:
             _add_open(record)
         if self._spooled is not None:
             records = self._spooled.finish(records)
-        return Recording(self._session, records, self._stacks, self._spooled)
+        return Recording(self._session, records, self._stacks, self._spooled, self._others)
+
+
+def _close(session: Session) -> list[LaneRecord]:
+    records = RECORDER.stop(session)
+    if session.options.stacks:
+        TRACER.release(session.options.all_threads)
+    if session.options.python_gc:
+        COLLECTIONS.release()
+    return records
+
+
+def leave_parent() -> None:
+    """In a forked child that is recorded by itself: what the parent records goes on in the parent alone."""
+    for session in [session for session in RECORDER.sessions if session.options.workers]:
+        _close(session)
+    RECORDER.own_lane().open.clear()
 
 
 def _add_open(record: LaneRecord) -> None:

@@ -230,6 +230,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 target=worker_loop,
                 args=(loader.dataset, requests, self._results, self._done, loader._auto_collation, loader.collate_fn,
                       loader.drop_last, self._base_seed, loader.worker_init_fn, number, loader.num_workers, os.getpid()),
+                name=f"DataLoader worker {number}",
                 daemon=True,
             )  # fmt: skip
             worker.start()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _tap
 from ...ops.random import manual_seed
 from .dataset import IterableDataset
 
@@ -138,6 +139,9 @@ def worker_loop(
 ) -> None:  # fmt: skip
     """Answer requests for batches until told to stop, or until the parent is gone."""
     global _info
+    if _tap.SLOT.recorder is not None and not _tap.SLOT.recorder.follows:
+        # Nobody would ever read what is recorded here.
+        _tap.install(None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     seed = base_seed + worker_id
     random.seed(seed)
