@@ -22,7 +22,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) (interpreter), JOBS=$(JOBS) (test processes), ARGS= (passed to pytest)"
 
-demo: $(VENV)/installed  ## train a small GPT under the profiler: losses, table, trace
+demo: $(VENV)/installed  ## train a small GPT under the profiler: losses, table, trace, report
 	$(VENV)/bin/python -m mindtorch_v2 examples/gpt.py --steps 10 --profile demo
 
 test: $(VENV)/installed  ## run the test suite (no torch needed)

@@ -37,3 +37,5 @@ def test_profile_inside_an_example(example: str, tmp_path: Path) -> None:
     assert "Self CPU time total" in output
     names = {event.get("name") for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
     assert {"training step", "aten::linear"} <= names
+    assert output.rstrip().endswith(f"report: {tmp_path / 'report.html'} (open it in a browser)")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
