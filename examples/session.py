@@ -15,7 +15,9 @@ def run(description, make_step):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--profile", metavar="DIR", help="profile the run; write trace.json and report.html into this directory")
+    parser.add_argument(
+        "--profile", metavar="DIR", help="profile the run; write trace.json and report.html into this directory"
+    )
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     step = make_step()
