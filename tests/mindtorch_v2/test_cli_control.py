@@ -1,0 +1,116 @@
+"""Talking to running programs: top, attach, and who may."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import mindtorch, started
+from mindtorch_v2.cli import wire
+from mindtorch_v2.cli.terminal import UserError
+from mindtorch_v2.profiler.load import load
+from mindtorch_v2.profiler.metrics import Metrics
+
+# Works until its stdin is closed.
+PROGRAM = """
+import sys
+import threading
+import torch
+
+closed = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), closed.set()), daemon=True).start()
+x = torch.ones(16, 16)
+print("ready", flush=True)
+while not closed.is_set():
+    torch.tanh(x @ x)
+print("done")
+"""
+
+
+@pytest.fixture
+def runtime() -> Iterator[str]:
+    """A folder for sockets with a short path, which sockets need."""
+    with tempfile.TemporaryDirectory(prefix="mt") as folder:
+        yield folder
+
+
+@pytest.fixture
+def running(tmp_path: Path, runtime: str) -> Iterator[subprocess.Popen[str]]:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    process = started("run", "program.py", cwd=tmp_path, XDG_RUNTIME_DIR=runtime)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    output, errors = process.communicate(timeout=120)
+    assert (process.returncode, output, errors) == (0, "done\n", "")
+
+
+def test_a_running_program_is_watched_and_profiled(
+    running: subprocess.Popen[str], runtime: str, tmp_path: Path
+) -> None:
+    pid = str(running.pid)
+
+    def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return mindtorch(*arguments, cwd=tmp_path, XDG_RUNTIME_DIR=runtime)
+
+    view = json.loads(ask("top", "--once", "--interval", "0.2", "--json").stdout)
+    assert view["pid"] == running.pid
+    assert not view["recording"]
+    assert {"aten::tanh", "aten::mm"} <= {row["name"] for row in view["rows"]}
+    assert ask("attach", pid, "status").stdout == f"{pid}: program.py: not profiled\n"
+    assert ask("attach", pid, "start", "--shapes", "-o", "out").returncode == 0
+    shown = ask("top", pid, "--count", "1", "--interval", "0.1").stdout
+    assert "being profiled" in shown.splitlines()[0]
+    assert "aten::tanh" in shown
+    done = ask("attach", pid, "stop")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == str(tmp_path / "out" / "trace.json")
+    metrics = Metrics(load(tmp_path / "out" / "trace.json"))
+    assert metrics.of_kinds(lambda kind: kind.name == "aten::tanh").any()
+    assert not any(track.name.startswith("mindtorch-") for track in metrics.capture.tracks)
+    done = ask("attach", pid, "stop")
+    assert done.returncode == 2
+    assert "is not being profiled from outside" in done.stderr
+
+
+def test_the_socket_is_for_its_owner_alone(running: subprocess.Popen[str], runtime: str) -> None:
+    folder = Path(runtime) / "mindtorch"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / f"{running.pid}.sock").stat().st_mode) == 0o600
+
+
+def test_a_program_that_wants_no_socket_has_none(tmp_path: Path, runtime: str) -> None:
+    (tmp_path / "quiet.py").write_text("import threading\nprint([thread.name for thread in threading.enumerate()])\n")
+    done = mindtorch("run", "quiet.py", cwd=tmp_path, XDG_RUNTIME_DIR=runtime, MINDTORCH_CONTROL="0")
+    assert done.stdout == "['MainThread']\n"
+    assert os.listdir(runtime) == []
+
+
+def test_a_folder_others_can_enter_is_refused(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    os.mkdir(os.path.join(runtime, "mindtorch"), 0o755)
+    with pytest.raises(UserError, match="not a folder of yours alone"):
+        wire.request(1, {"do": "status"})
+
+
+def test_requests_and_failures_come_back(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+
+    def answer(request: dict[str, int]) -> dict[str, int]:
+        return {"twice": 2 * request["number"]}
+
+    with wire.listening(answer):
+        assert wire.programs() == [os.getpid()]
+        assert wire.request(os.getpid(), {"number": 21}) == {"twice": 42}
+        with pytest.raises(UserError, match="KeyError: 'number'"):
+            wire.request(os.getpid(), {})
+    assert wire.programs() == []
+    with pytest.raises(UserError, match="cannot be reached"):
+        wire.request(os.getpid(), {})

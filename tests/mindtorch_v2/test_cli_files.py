@@ -1,0 +1,218 @@
+"""The commands that read files: table, report, convert, merge, info, diff."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import mindtorch
+from mindtorch_v2 import cli, nn, ones
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.export import write
+from mindtorch_v2.profiler.load import load
+from synthetic_captures import COSTS_NS, NAMES, OPS, capture_of, durations
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Traces of a run, of an equal one, of one with a slower op; and of a small model."""
+    place = tmp_path_factory.mktemp("traces")
+    random = np.random.default_rng(3)
+    write(capture_of(durations(random)), place / "before.json")
+    write(capture_of(durations(random)), place / "equal.json")
+    write(capture_of(durations(random, slower={7: 1.4})), place / "slower.json.gz")
+    write(capture_of(np.zeros((0, OPS)), steps=False), place / "empty.json")
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    with profile(with_modules=True, with_stack=True, record_shapes=True, profile_memory=True) as recorded:
+        model(ones(2, 4)).sum().backward()
+    recorded.export_chrome_trace(place / "model.json")
+    return place
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    code = cli.main([str(argument) for argument in arguments])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+# table
+
+
+def test_a_table_is_sorted_filtered_and_limited(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(
+        capsys, "table", folder / "before.json", "--filter", r"op1\d$", "--limit", "2", "--sort", "total"
+    )
+    names = [line.split()[0] for line in text.splitlines() if "synthetic::" in line]
+    assert code == 0
+    assert names == [NAMES[19], NAMES[18]]
+
+
+def test_a_filtered_table_shows_shares_of_the_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = run(capsys, "table", folder / "before.json", "--filter", "op19$")
+    line = next(line for line in text.splitlines() if NAMES[19] in line)
+    expected = COSTS_NS[19] / COSTS_NS.sum() * 100
+    assert float(line.split()[1].rstrip("%")) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_table_as_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = run(capsys, "table", folder / "before.json", "--json")
+    by_name = {row["key"]: row for row in json.loads(text)}
+    assert by_name[NAMES[3]]["count"] == 50
+    _, text, _ = run(capsys, "table", folder / "before.json", "--csv", "--limit", "3")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["key"] for row in rows] == [NAMES[19], NAMES[18], NAMES[17]]
+    _, text, _ = run(capsys, "table", folder / "before.json", "--markdown", "--limit", "1")
+    assert text.splitlines()[1].startswith("| --- | ---: |")
+    assert f"| `{NAMES[19]}` |" in text
+
+
+def test_rows_by_module_and_what_is_inside_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = run(capsys, "table", folder / "model.json", "--by", "module", "--json")
+    rows = {row["key"]: row for row in json.loads(text)}
+    assert rows["Sequential.0"]["count"] == 1
+    assert rows["Sequential"]["cpu_time_total"] >= rows["Sequential.0"]["cpu_time_total"]
+    _, text, _ = run(capsys, "table", folder / "model.json", "--module", r"\.0$", "--json")
+    names = {row["key"] for row in json.loads(text)}
+    assert {"aten::linear", "aten::addmm", "AddmmBackward0", "aten::mm"} <= names
+    assert not names & {"aten::relu", "ReluBackward0"}
+
+
+def test_rows_by_shape_and_stack(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = run(capsys, "table", folder / "model.json", "--by", "shape", "--filter", "addmm")
+    assert "[[4], [2, 4], [4, 4]" in text
+    _, text, _ = run(capsys, "table", folder / "model.json", "--by", "stack", "--filter", "aten::addmm")
+    assert "nn.Module: Linear_0" in text
+
+
+def test_what_was_not_recorded_is_explained(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, errors = run(capsys, "table", folder / "before.json", "--by", "module")
+    assert (code, text) == (2, "")
+    assert "with_modules=True" in errors
+    code, _, errors = run(capsys, "table", folder / "before.json", "--filter", "nosuchop")
+    assert code == 0
+    assert "no row matches" in errors
+
+
+def test_data_goes_to_stdout_without_colours_and_stdin_is_read(folder: Path) -> None:
+    content = gzip.compress((folder / "before.json").read_bytes())
+    done = mindtorch("table", "-", "--limit", "1", stdin=content)
+    assert NAMES[19] in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.stderr == ""
+    done = mindtorch("table", "-", stdin=b"")
+    assert done.returncode == 2
+    assert (
+        done.stderr == "mindtorch: stdin is empty; pipe a Chrome trace (.json, .json.gz) of torch or of this package, "
+        "or a spool (.mtspool) into the command\n"
+    )
+
+
+# info, convert, report, merge
+
+
+def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = run(capsys, "info", folder / "before.json", "--json")
+    facts = json.loads(text)
+    assert facts["steps"] == 50
+    assert facts["events"] == 50 * (OPS + 1)
+    _, text, _ = run(capsys, "info", folder / "model.json")
+    assert "shapes" in text
+    assert "hottest" in text
+
+
+def test_convert_goes_by_the_end_of_the_name(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "smaller.json.gz"
+    code, text, errors = run(capsys, "convert", folder / "before.json", target)
+    assert (code, text) == (0, "")
+    assert f"wrote {target}" in errors
+    assert sum(map(len, load(target).tracks)) == 50 * (OPS + 1)
+    code, _, errors = run(capsys, "convert", folder / "before.json", tmp_path / "trace.docx")
+    assert code == 2
+    assert "end it with one of" in errors
+    code, _, errors = run(capsys, "convert", folder / "before.json", tmp_path / "nowhere" / "trace.json")
+    assert code == 2
+    assert "no such folder" in errors
+
+
+def test_report_writes_one_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.html"
+    code, _, errors = run(capsys, "report", folder / "model.json", "-o", path, "--before", folder / "model.json")
+    assert code == 0
+    assert f"report: {path}" in errors
+    assert path.read_text().lower().startswith("<!doctype html>")
+
+
+def test_merge_writes_one_trace_of_all(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "all.json"
+    code, _, errors = run(capsys, "merge", folder / "before.json", folder / "slower.json.gz", "-o", target)
+    assert code == 0
+    assert "slower: 50 steps of" in errors
+    assert "over the fastest" in errors
+    merged = load(target)
+    assert {track.pid for track in merged.tracks if len(track)} == {track.pid for track in merged.tracks}
+    assert len({track.pid for track in merged.tracks}) == 2
+    code, _, errors = run(capsys, "merge", folder / "before.json", "-o", target, "--labels", "a,b")
+    assert code == 2
+    assert "2 labels for 1 files" in errors
+
+
+# diff
+
+
+def test_diff_names_what_got_slower(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, "diff", folder / "before.json", folder / "slower.json.gz")
+    assert code == 0
+    slower = [line for line in text.splitlines() if line.startswith("slower")]
+    assert [line.split()[1] for line in slower] == [NAMES[7]]
+    code, text, _ = run(capsys, "diff", folder / "before.json", folder / "equal.json", "--json")
+    assert {row["verdict"] for row in json.loads(text)["rows"]} == {"same"}
+
+
+def test_a_gate_passes_fails_and_fails_when_it_measured_nothing(folder: Path, tmp_path: Path) -> None:
+    gate = ["--fail-over", "10%"]
+    assert mindtorch("diff", folder / "before.json", folder / "equal.json", *gate).returncode == 0
+    done = mindtorch("diff", folder / "before.json", folder / "slower.json.gz", *gate, "--junit", tmp_path / "out.xml")
+    assert done.returncode == 1
+    assert f"FAILED: {NAMES[7]} is" in done.stderr
+    suite = ET.parse(tmp_path / "out.xml").getroot()
+    failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert failed == [NAMES[7]]
+    assert suite.get("failures") == "1"
+    done = mindtorch("diff", folder / "empty.json", folder / "empty.json", *gate)
+    assert done.returncode == 3
+    assert "nothing was measured" in done.stderr
+
+
+def test_diff_in_markdown_and_with_several_captures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = f"{folder / 'before.json'},{folder / 'equal.json'}"
+    code, text, _ = run(capsys, "diff", before, folder / "slower.json.gz", "--markdown")
+    assert code == 0
+    assert "in 2 and 1 runs" in text
+    assert f"| **slower** | `{NAMES[7]}` |" in text
+
+
+def test_diff_by_module_and_stack(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = folder / "model.json"
+    code, text, _ = run(capsys, "diff", model, model, "--by", "module", "--all")
+    assert code == 0
+    assert "Sequential.0" in text
+    code, text, _ = run(capsys, "diff", model, model, "--by", "stack", "--all", "--json")
+    assert any("aten::addmm < " in row["name"] for row in json.loads(text)["rows"])
+
+
+def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ['<script>"&|`\x01', "a\nb", "x"]
+    write(capture_of(np.full((10, 3), 1000.0), names), tmp_path / "hostile.json")
+    path = tmp_path / "hostile.json"
+    code, text, _ = run(capsys, "diff", path, path, "--all", "--markdown", "--junit", tmp_path / "out.xml")
+    assert code == 0
+    assert "\\|'" in text
+    cases = {case.get("name") for case in ET.parse(tmp_path / "out.xml").iter("testcase")}
+    assert '<script>"&|`�' in cases
