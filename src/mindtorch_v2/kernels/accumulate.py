@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import C
 from .ordering import stable_argsort
 from .totals import Array, total
 
@@ -19,7 +20,8 @@ HEAVY = 64
 
 def add_elements(target: Array, index: Array, values: Array) -> None:
     """``target[index] += values`` on flat arrays, counting repeated indices."""
-    np.add.at(target, index, values)
+    if C is None or not C.add_places(target, index, values):
+        np.add.at(target, index, values)
 
 
 def add_rows(target: Array, index: Array, rows: Array) -> None:
@@ -29,6 +31,8 @@ def add_rows(target: Array, index: Array, rows: Array) -> None:
     if index.size <= FEW:
         for place, row in zip(index.tolist(), rows):
             target[place] += row
+        return
+    if C is not None and C.add_rows(target, index, rows):
         return
     width = target.shape[1]
     if width < NARROW and target.flags.c_contiguous:

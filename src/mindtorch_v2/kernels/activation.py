@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
+from .compiled import exp, in_one_pass, pair_in_one_pass, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -122,7 +123,7 @@ def softshrink(x: Any, lambd: float, out: Any) -> Any:
 def _expm1_below_zero(x: Any) -> Any:
     """exp(x) - 1 for x <= 0, by tanh, which NumPy has in vectors: 2t / (1 - t) for t = tanh(x / 2)."""
     t = np.multiply(x, number(0.5, x.dtype))
-    np.tanh(t, out=t)
+    tanh(t, out=t)
     slope = np.subtract(number(1, x.dtype), t)
     t += t
     t /= slope
@@ -163,7 +164,7 @@ def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float,
     else:
         below = cut_to(x, 0)
         below *= number(input_scale, x.dtype)
-        np.exp(below, out=below)
+        exp(below, out=below)
         below *= number(alpha * scale * input_scale, x.dtype)
     below *= g
     return choose(np.greater(x, number(0, x.dtype)), np.multiply(g, number(scale, g.dtype)), below, out)
@@ -175,7 +176,7 @@ def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     scaled = np.multiply(x, number(beta, x.dtype))
     tail = np.abs(scaled)
     np.negative(tail, out=tail)
-    tail = _log1p_positive(np.exp(tail, out=tail))
+    tail = _log1p_positive(exp(tail, out=tail))
     tail += raise_to(scaled, 0)
     if beta != 1:
         tail /= number(beta, x.dtype)
@@ -187,7 +188,7 @@ def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -
     scaled = np.multiply(x, number(beta, x.dtype))
     high = np.greater(scaled, number(threshold, x.dtype))
     np.negative(scaled, out=scaled)
-    np.exp(scaled, out=scaled)
+    exp(scaled, out=scaled)
     scaled += number(1, x.dtype)
     slope = np.divide(g, scaled, out=scaled)
     return choose(high, g, slope, out)
@@ -198,13 +199,13 @@ def log_sigmoid(x: Any, out: Any) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))"""
     tail = np.abs(x)
     np.negative(tail, out=tail)
-    tail = _log1p_positive(np.exp(tail, out=tail))
+    tail = _log1p_positive(exp(tail, out=tail))
     return np.subtract(cut_to(x, 0), tail, out=out)
 
 
 def _sigmoid(x: Any) -> Any:
     s = np.negative(x)
-    np.exp(s, out=s)
+    exp(s, out=s)
     s += number(1, x.dtype)
     return np.reciprocal(s, out=s)
 
@@ -215,14 +216,16 @@ def log_sigmoid_backward(g: Any, x: Any, out: Any) -> Any:
     return np.multiply(g, slope, out=out)
 
 
+@in_one_pass
 @blocked
 def silu(x: Any, out: Any) -> Any:
     gate = np.negative(x)
-    np.exp(gate, out=gate)
+    exp(gate, out=gate)
     gate += number(1, x.dtype)
     return np.divide(x, gate, out=out)
 
 
+@pair_in_one_pass
 @blocked_pair
 def silu_backward(g: Any, x: Any, out: Any) -> Any:
     """g s (1 + x (1 - s))"""
@@ -239,7 +242,7 @@ def _tanh_softplus(x: Any) -> Any:
     """tanh(log(1 + exp(x))), which is rational in exp(-|x|)."""
     e = np.abs(x)
     np.negative(e, out=e)
-    np.exp(e, out=e)
+    exp(e, out=e)
     positive = np.greater_equal(x, number(0, x.dtype))
     # for x >= 0: (1 + 2e) / (1 + 2e + 2e²); for x < 0: e (e + 2) / (e (e + 2) + 2)
     twice, square = e + e, e * e
@@ -281,14 +284,16 @@ def _half_of_one_more(t: Any) -> None:
     t *= number(0.5, t.dtype)
 
 
+@in_one_pass
 @blocked
 def gelu_tanh(x: Any, out: Any) -> Any:
     gate = _gelu_inner(x)
-    np.tanh(gate, out=gate)
+    tanh(gate, out=gate)
     _half_of_one_more(gate)
     return np.multiply(x, gate, out=out)
 
 
+@in_one_pass
 @blocked
 def gelu(x: Any, out: Any) -> Any:
     gate = np.multiply(x, number(_SQRT_HALF, x.dtype))
@@ -297,9 +302,10 @@ def gelu(x: Any, out: Any) -> Any:
     return np.multiply(x, gate, out=out)
 
 
+@pair_in_one_pass
 @blocked_pair
 def gelu_tanh_backward(g: Any, x: Any, out: Any) -> Any:
-    t = np.tanh(_gelu_inner(x))
+    t = tanh(_gelu_inner(x))
     slope = np.square(x)
     slope *= number(1.5 * _TANH_SCALE * _TANH_CUBE, x.dtype)
     slope += number(0.5 * _TANH_SCALE, x.dtype)
@@ -310,6 +316,7 @@ def gelu_tanh_backward(g: Any, x: Any, out: Any) -> Any:
     return np.multiply(g, slope, out=out)
 
 
+@pair_in_one_pass
 @blocked_pair
 def gelu_backward(g: Any, x: Any, out: Any) -> Any:
     cdf = np.multiply(x, number(_SQRT_HALF, x.dtype))
@@ -317,7 +324,7 @@ def gelu_backward(g: Any, x: Any, out: Any) -> Any:
     _half_of_one_more(cdf)
     pdf = np.square(x)
     pdf *= number(-0.5, x.dtype)
-    np.exp(pdf, out=pdf)
+    exp(pdf, out=pdf)
     pdf *= x
     pdf *= number(_PDF_SCALE, x.dtype)
     cdf += pdf

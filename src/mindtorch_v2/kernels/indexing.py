@@ -18,6 +18,7 @@ from .advanced import index as index
 from .advanced import index_backward as index_backward
 from .advanced import index_put as index_put
 from .checks import not_implemented, type_name
+from .compiled import C
 from .precision import narrow, wide
 from .totals import Array
 
@@ -109,6 +110,10 @@ def gather(a: Array, dim: int, index: Array) -> Array:
                 f"Size does not match at dimension {d} expected index {shape_text(i.shape)} to be no larger than self "
                 f"{shape_text(x.shape)} apart from dimension {axis}"
             )
+    if C is not None and axis == x.ndim - 1 and i.shape[:-1] == x.shape[:-1]:
+        result = np.empty(index.shape, a.dtype)
+        if C.gather(x, i, result):
+            return result
     _out_of_bounds(i, x.shape[axis], axis)
     return x.reshape(-1).take(_flat_positions(x.shape, axis, i)).reshape(index.shape)
 
@@ -186,8 +191,17 @@ def scatter(
     return _stored(result, a, out)
 
 
+def _last(dim: int, a: Array, index: Array, src: Array) -> bool:
+    """Whether ``dim`` is the last dimension, and the arrays differ in no other."""
+    return dim in (-1, a.ndim - 1) and index.shape == src.shape and index.shape[:-1] == a.shape[:-1] and a.ndim > 0
+
+
 def scatter_add(a: Array, dim: int, index: Array, src: Array, *, out: Array | None = None) -> Array:
     """``a`` with ``src`` added where ``index`` says along ``dim``."""
+    if C is not None and out is None and _last(dim, a, index, src):
+        result = a.copy()
+        if C.add_places(result, index, src):
+            return result
     flat, where, part = _scatter_target(a, dim, index, src, out)
     assert part is not None
     result = wide(flat)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import C, tanh
+
 
 def _steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, int]]:
     """First row and number of rows of each step, in the order they run."""
@@ -45,11 +47,16 @@ def forward(
     h, c = h0.copy(), c0.copy()
     for start, size in _steps(sizes, reverse):
         g = gates[start : start + size]
-        g += h[:size].dot(recurrent)
+        added = h[:size].dot(recurrent)
+        cell, out = cells[start : start + size], outputs[start : start + size]
+        if C is not None and C.lstm_step(g, added, c[:size], cell, out):
+            h[:size] = out
+            c[:size] = cell
+            continue
+        g += added
         np.tanh(g, out=g)
         g *= scale
         g += shift
-        cell, out = cells[start : start + size], outputs[start : start + size]
         np.multiply(g[:, hidden : 2 * hidden], c[:size], out=cell)
         cell += g[:, :hidden] * g[:, 2 * hidden : 3 * hidden]
         np.tanh(cell, out=out)
@@ -83,7 +90,7 @@ def backward(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Gradients of input, first states, both weights and the bias."""
     hidden = w_hh.shape[1]
-    bounded = np.tanh(cells)
+    bounded = tanh(cells)
     to_cell = gates[:, 3 * hidden :] * (1 - bounded * bounded)
     earlier = _before(cells, c0, sizes, reverse)
     slopes = _slopes(gates, hidden)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
+from .compiled import C
 from .precision import is_half, narrow, wide
 from .reduce import average
 from .totals import Array, dot_rows, total, weighted_sum
@@ -100,17 +101,28 @@ def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array, Array]:
     return result, mean, rstd
 
 
+def _scaled_rows(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
+    """``_normalized_rows``, times the weight and moved by the bias."""
+    w, b = (None if p is None else wide(p).reshape(-1) for p in (weight, bias))
+    if C is not None:
+        parts = np.empty(x.shape, x.dtype), np.empty((len(x), 1), x.dtype), np.empty((len(x), 1), x.dtype)
+        if C.layer_norm(x, w, b, float(eps), *parts):
+            return parts
+    result, mean, rstd = _normalized_rows(x, eps)
+    if w is not None:
+        result *= w
+    if b is not None:
+        result += b
+    return result, mean, rstd
+
+
 def layer_norm(
     x: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float = 1e-5
 ) -> tuple[Array, Array, Array]:
     """The normalised array, and mean and reciprocal deviation with 1 in place of the normalised dimensions."""
     lead = _check_normalized_shape(x, normalized_shape, weight, bias, "*, ")
     stat = _check_types("LayerNormKernelImpl", x, weight, bias)
-    result, mean, rstd = _normalized_rows(_rows(x, lead), eps)
-    if weight is not None:
-        result *= wide(weight).reshape(-1)
-    if bias is not None:
-        result += wide(bias).reshape(-1)
+    result, mean, rstd = _scaled_rows(_rows(x, lead), weight, bias, eps)
     shape = x.shape[:lead] + (1,) * (x.ndim - lead)
     return (
         narrow(result, x.dtype).reshape(x.shape),
@@ -132,6 +144,15 @@ def layer_norm_backward(
     """Gradients with respect to input, weight and bias; None where ``output_mask`` or the forward call has none."""
     lead = x.ndim - len(normalized_shape)
     g, inverse = _rows(grad, lead), wide(rstd).reshape(-1)
+    fused = _layer_norm_backward_in_one_pass(g, _rows(x, lead), mean, inverse, weight, bias, output_mask)
+    if fused is not None:
+        shapes = (x, weight, bias)
+        made = (
+            None if part is None or like is None else narrow(part, like.dtype).reshape(like.shape)
+            for part, like in zip(fused, shapes)
+        )
+        by_x, by_weight, by_bias = made
+        return by_x, by_weight, by_bias
     base, offset = _near_zero(_rows(x, lead), wide(mean).reshape(-1, 1), inverse[:, None])
     products = g * base
     grad_x = grad_weight = grad_bias = None
@@ -144,6 +165,28 @@ def layer_norm_backward(
         result = _row_norm_backward(g, products, base, offset, inverse[:, None], weight)
         grad_x = narrow(result, x.dtype).reshape(x.shape)
     return grad_x, grad_weight, grad_bias
+
+
+def _layer_norm_backward_in_one_pass(
+    g: Array,
+    x: Array,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    bias: Array | None,
+    output_mask: Sequence[bool],
+) -> list[Array | None] | None:
+    """The three gradients by the compiled loop; None where it does not take the arrays."""
+    if C is None:
+        return None
+    n = x.shape[1]
+    wanted = output_mask[0], weight is not None and output_mask[1], bias is not None and output_mask[2]
+    made = [
+        np.empty(shape, x.dtype) if want else None for shape, want in zip((x.shape, (n,), (n,)), wanted, strict=True)
+    ]
+    factors = None if weight is None else wide(weight).reshape(-1)
+    done = C.layer_norm_backward(g, x, wide(mean).reshape(-1), rstd, factors, *made)
+    return made if done else None
 
 
 def _row_norm_backward(
@@ -251,6 +294,35 @@ def _check_batch_norm(
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
 
 
+# Shorter runs of a channel are left to NumPy, which goes through all channels at once.
+RUN = 16
+
+
+def _channel_moments(c: Array, n: int) -> tuple[Array, Array, Array, Array]:
+    """What to normalise, the means, what is yet to be taken off each channel, and the variances."""
+    if C is not None and c.shape[2] >= RUN:
+        mean, var = np.empty(c.shape[1], c.dtype), np.empty(c.shape[1], c.dtype)
+        if C.channel_moments(c, mean, var):
+            return c, mean, mean, var
+    mean = average(c, (0, 2))
+    var = _dot_channels(c, c) / c.dtype.type(n) - mean * mean
+    if np.all(mean * mean <= NEAR**2 * var):
+        return c, mean, mean, var
+    c = np.subtract(c, mean[:, None])
+    return c, mean, np.zeros_like(mean), _dot_channels(c, c) / c.dtype.type(n)
+
+
+def _affine(c: Array, scale: Array, shift: Array) -> Array:
+    """``c * scale + shift``, one of each for a channel."""
+    if C is not None and c.shape[2] >= RUN:
+        result = np.empty(c.shape, c.dtype)
+        if C.channel_affine(c, scale, shift, result):
+            return result
+    result = c * _column(scale)
+    result += _column(shift)
+    return result
+
+
 def batch_norm(
     x: Array,
     weight: Array | None,
@@ -271,16 +343,10 @@ def batch_norm(
         return _batch_norm_eval(x, weight, bias, running_mean, running_var, eps, stat)
     c = _channels(x)
     n = c.shape[0] * c.shape[2]
-    mean = average(c, (0, 2))
-    offset = mean
-    var = _dot_channels(c, c) / c.dtype.type(n) - mean * mean
-    if not np.all(mean * mean <= NEAR**2 * var):
-        c, offset = np.subtract(c, mean[:, None]), np.zeros_like(mean)
-        var = _dot_channels(c, c) / c.dtype.type(n)
+    c, mean, offset, var = _channel_moments(c, n)
     invstd = 1 / np.sqrt(var + c.dtype.type(eps))
     scale = invstd if weight is None else invstd * wide(weight)
-    result = c * _column(scale)
-    result += _column(-offset * scale if bias is None else wide(bias) - offset * scale)
+    result = _affine(c, scale, -offset * scale if bias is None else wide(bias) - offset * scale)
     unbiased = var * (n / (n - 1)) if n > 1 else np.full_like(var, np.nan)
     _move(running_mean, mean, momentum)
     _move(running_var, unbiased, momentum)
@@ -305,16 +371,39 @@ def _batch_norm_eval(
     nothing = np.zeros(0, stat)
     if x.size == 0 or running_mean is None or running_var is None:
         return x.copy(), nothing, nothing
-    scale = 1 / np.sqrt(_column(running_var) + eps)
+    scale = 1 / np.sqrt(wide(running_var).reshape(-1) + eps)
     if weight is not None:
-        scale = scale * _column(weight)
-    shift = -_column(running_mean) * scale
+        scale = scale * wide(weight)
+    shift = -wide(running_mean).reshape(-1) * scale
     if bias is not None:
-        shift = shift + _column(bias)
+        shift = shift + wide(bias)
     c = _channels(x)
-    result = c * scale.astype(c.dtype, copy=False)
-    result += shift
+    result = _affine(c, scale.astype(c.dtype, copy=False), shift.astype(c.dtype, copy=False))
     return narrow(result, x.dtype).reshape(x.shape), nothing, nothing
+
+
+def _channel_products(g: Array, c: Array, mean: Array, invstd: Array) -> tuple[Array, Array, Array, Array]:
+    """``c`` or ``c`` centred, what of the mean is yet to be taken off, and for each channel the sum of ``g`` and of ``g``
+    times the centred ``c``."""
+    if C is not None and c.shape[2] >= RUN:
+        sums, along = np.empty(c.shape[1], c.dtype), np.empty(c.shape[1], c.dtype)
+        if C.channel_products(g, c, mean, sums, along):
+            return c, mean, sums, along
+    base, column = _near_zero(c, _column(mean), _column(invstd))
+    sums, offset = total(g, (0, 2)), column[:, 0]
+    return base, offset, sums, _dot_channels(g, base) - offset * sums
+
+
+def _mixed(g: Array, base: Array, offset: Array, scale: Array, slope: Array, level: Array) -> Array:
+    """``g * scale - (base - offset) * slope - level``, one of each for a channel."""
+    if C is not None and g.shape[2] >= RUN:
+        result = np.empty(g.shape, g.dtype)
+        if C.channel_mix(g, base, offset, scale, -slope, -level, result):
+            return result
+    result = g * _column(scale)
+    result -= base * _column(slope)
+    result += _column(offset * slope - level)
+    return result
 
 
 def batch_norm_backward(
@@ -337,19 +426,16 @@ def batch_norm_backward(
         mean, invstd = wide(running_mean), (1 / np.sqrt(wide(running_var) + eps)).astype(g.dtype)
     else:
         mean, invstd = np.zeros(g.shape[1], g.dtype), np.ones(g.shape[1], g.dtype)
-    base, column = _near_zero(c, _column(mean), _column(invstd))
-    offset = column[:, 0]
-    grad_bias = total(g, (0, 2))
-    grad_weight = (_dot_channels(g, base) - offset * grad_bias) * invstd
+    base, offset, grad_bias, along = _channel_products(g, c, mean, invstd)
+    grad_weight = along * invstd
     grad_x = None
     if output_mask[0]:
         scale = invstd if weight is None else invstd * wide(weight)
-        result = g * _column(scale)
         if training and x.size:
             n = g.shape[0] * g.shape[2]
-            slope = scale * invstd * grad_weight / n
-            result -= base * _column(slope)
-            result += _column(offset * slope - scale * grad_bias / n)
+            result = _mixed(g, base, offset, scale, scale * invstd * grad_weight / n, scale * grad_bias / n)
+        else:
+            result = _affine(g, scale, np.zeros_like(scale))
         grad_x = narrow(result, x.dtype).reshape(x.shape)
     kind = next(p.dtype for p in (weight, running_mean, save_mean, x) if p is not None)
     return (

@@ -140,19 +140,34 @@ def cut_to(x: Array, high: Any, out: Array | None = None) -> Array:
     return np.minimum(x, _bound(high, x), out=out)
 
 
-_at_least, _at_most = blocked(raise_to), blocked(cut_to)
+_WIDE = 1 << 14  # elements: a row of bounds that is read again and again from the cache
+
+
+def _limited(ufunc: Any, x: Any, bound: Any, out: Any) -> Any:
+    """``ufunc`` of ``x`` and a bound: for many elements the bound is a row, broadcast, so that one call does it."""
+    bound = bound.item() if isinstance(bound, np.ndarray) else bound
+    if x.size <= 512 or not x.flags.c_contiguous or (out is not None and not out.flags.c_contiguous):
+        return ufunc(x, number(bound, x.dtype), out=out)
+    result = np.empty_like(x, subok=False) if out is None else out
+    flat, target = x.reshape(-1), result.reshape(-1)
+    whole = flat.size - flat.size % _WIDE
+    if whole:
+        rows = flat[:whole].reshape(-1, _WIDE)
+        ufunc(rows, _bound(bound, flat[:_WIDE]), out=target[:whole].reshape(-1, _WIDE))
+    if whole < flat.size:
+        rest = flat[whole:]
+        ufunc(rest, _bound(bound, rest), out=target[whole:])
+    return result
 
 
 def at_least(x: Any, low: Any, out: Any = None) -> Any:
     """``raise_to`` for whole arrays."""
-    low = low.item() if isinstance(low, np.ndarray) else low
-    return np.maximum(x, number(low, x.dtype), out=out) if x.size <= 512 else _at_least(x, low, out=out)
+    return _limited(np.maximum, x, low, out)
 
 
 def at_most(x: Any, high: Any, out: Any = None) -> Any:
     """``cut_to`` for whole arrays."""
-    high = high.item() if isinstance(high, np.ndarray) else high
-    return np.minimum(x, number(high, x.dtype), out=out) if x.size <= 512 else _at_most(x, high, out=out)
+    return _limited(np.minimum, x, high, out)
 
 
 # --- choices ----------------------------------------------------------------------------------------------------------

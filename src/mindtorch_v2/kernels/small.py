@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .compiled import C, by_rows
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 # Above this many elements passes over memory cost more than calls.
@@ -30,6 +32,10 @@ def is_small(a: Array) -> bool:
 
 
 def softmax(a: Array, dim: int) -> Array:
+    if dim == -1 or dim == a.ndim - 1:
+        fused = by_rows("softmax", a)
+        if fused is not None:
+            return np.asarray(fused)
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
     np.exp(result, result)
     result /= _add(result, dim, None, None, True)
@@ -37,18 +43,30 @@ def softmax(a: Array, dim: int) -> Array:
 
 
 def log_softmax(a: Array, dim: int) -> Array:
+    if dim == -1 or dim == a.ndim - 1:
+        fused = by_rows("log_softmax", a)
+        if fused is not None:
+            return np.asarray(fused)
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
     result -= np.log(_add(np.exp(result), dim, None, None, True))
     return result
 
 
 def softmax_backward(grad: Array, output: Array, dim: int) -> Array:
+    if dim == -1 or dim == grad.ndim - 1:
+        fused = by_rows("softmax_backward", grad, output)
+        if fused is not None:
+            return np.asarray(fused)
     result: Array = grad * output
     result -= output * _add(result, dim, None, None, True)
     return result
 
 
 def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
+    if dim == -1 or dim == grad.ndim - 1:
+        fused = by_rows("log_softmax_backward", grad, output)
+        if fused is not None:
+            return np.asarray(fused)
     result: Array = np.exp(output)
     result *= _add(grad, dim, None, None, True)
     return np.subtract(grad, result, result)
@@ -86,6 +104,11 @@ def _lowest(target: Array) -> Any:
 
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
     """``layer_norm`` over the last dimension."""
+    if C is not None:
+        column = (*x.shape[:-1], 1)
+        parts = np.empty(x.shape, x.dtype), np.empty(column, x.dtype), np.empty(column, x.dtype)
+        if C.layer_norm(x, weight, bias, float(eps), *parts):
+            return parts
     scale = x.dtype.type(1 / x.shape[-1])
     mean = _add(x, -1, None, None, True)
     mean *= scale
@@ -108,6 +131,12 @@ def layer_norm_backward(
 ) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; empty arrays where they are not wanted."""
     nothing = np.empty(0, x.dtype)
+    if C is not None:
+        shapes = x.shape, x.shape[-1:], x.shape[-1:]
+        made = [np.empty(shape, x.dtype) if want else None for shape, want in zip(shapes, wanted)]
+        if C.layer_norm_backward(grad, x, mean, rstd, weight, *made):
+            by_x, by_weight, by_bias = (nothing if part is None else part for part in made)
+            return by_x, by_weight, by_bias
     xhat = np.subtract(x, mean)
     xhat *= rstd
     outer = tuple(range(x.ndim - 1))

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import exp, in_one_pass
 from .passes import blocked, blocked_pair, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
 
 
+@in_one_pass
 @blocked
 def sigmoid(x: Any, out: Any) -> Any:
     """1 / (1 + exp(-x)); tanh would be faster and lose every digit of small results."""
     value = np.negative(x, out=out)
-    np.exp(value, out=value)
+    exp(value, out=value)
     np.add(value, number(1, value.dtype), out=value)
     return np.reciprocal(value, out=value)
 
@@ -48,7 +50,7 @@ def expm1(x: Any, out: Any = None) -> Any:
 @blocked
 def _expm1(x: Any, out: Any) -> Any:
     x = np.maximum(x, number(-40, x.dtype))  # -1 from here on; further down exp(x) would have no logarithm
-    u = np.exp(x)
+    u = exp(x)
     value = np.subtract(u, number(1, x.dtype))
     np.log(u, out=u)
     value *= x

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import wrap_dim
+from . import compiled
 from .checks import is_float, not_implemented
+from .compiled import by_rows
 from .precision import narrow, wide
 from .totals import SMALL, Array, dot_rows, reduced, total
 
@@ -20,6 +22,9 @@ SAFE_SUM = 1e-15
 def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     """``exp(a) / sum(exp(a))`` along ``dim``."""
     axis, x, out = _prepared("softmax", a, dim, dtype)
+    fused = by_rows("softmax", x) if axis == x.ndim - 1 else None
+    if fused is not None:
+        return narrow(fused, out).reshape(a.shape)
     exp, sums, _ = _exponentials(x, axis)
     if exp.size > SMALL:
         np.reciprocal(sums, out=sums)
@@ -32,6 +37,9 @@ def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
 def log_softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     """``log(softmax(a))`` along ``dim``, without overflow."""
     axis, x, out = _prepared("log_softmax", a, dim, dtype)
+    fused = by_rows("log_softmax", x) if axis == x.ndim - 1 else None
+    if fused is not None:
+        return narrow(fused, out).reshape(a.shape)
     exp, sums, peak = _exponentials(x, axis)
     np.log(sums, out=sums)
     # Two subtractions keep the digits that the sum of a large peak and a small logarithm would lose.
@@ -57,13 +65,13 @@ def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
     if x.size == 0:
         return np.exp(x), np.ones_like(x[(slice(None),) * axis + (slice(0, 1),)]), None
     if x.size > SMALL and np.maximum.reduce(x, axis=None) <= SAFE_PEAK:
-        exp = np.exp(x)
+        exp = compiled.exp(x)
         sums = total(exp, (axis,), True)
         if np.minimum.reduce(sums, axis=None) >= SAFE_SUM:
             return exp, sums, None
     peak = reduced(np.maximum, x, (axis,), True)
     exp = np.subtract(x, peak)
-    np.exp(exp, out=exp)
+    compiled.exp(exp, out=exp)
     return exp, total(exp, (axis,), True), peak
 
 
@@ -73,6 +81,9 @@ def softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
     if output.ndim == 0:
         return np.zeros((), grad.dtype)
     g, y = wide(grad), wide(output)
+    fused = by_rows("softmax_backward", g, y) if axis == y.ndim - 1 else None
+    if fused is not None:
+        return narrow(fused, grad.dtype)
     result = np.subtract(g, _sum_products(g, y, axis))
     result *= y
     return narrow(result, grad.dtype)
@@ -83,8 +94,11 @@ def log_softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
     axis = wrap_dim(dim, output.ndim)
     if output.ndim == 0:
         return np.zeros((), grad.dtype)
-    g = wide(grad)
-    result = np.exp(wide(output))
+    g, y = wide(grad), wide(output)
+    fused = by_rows("log_softmax_backward", g, y) if axis == y.ndim - 1 else None
+    if fused is not None:
+        return narrow(fused, grad.dtype)
+    result = compiled.exp(y)
     result *= total(g, (axis,), True)
     return narrow(np.subtract(g, result, out=result), grad.dtype)
 

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .compiled import C
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 # Below this many elements the set-up of the BLAS path costs more than it saves.
@@ -47,6 +49,10 @@ def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) 
     if axes is None:
         axes = tuple(range(a.ndim))
     shape = reduced_shape(a.shape, axes, keepdim)
+    if C is not None and a.size and min(axes, default=0) == a.ndim - len(axes):
+        result = np.empty(shape, a.dtype)
+        if C.sum_rows(a, result):
+            return result
     if a.dtype.kind == "c":
         pairs = np.ascontiguousarray(a)[..., None].view(a.real.dtype)
         return total(pairs, axes).view(a.dtype).reshape(shape)
@@ -80,7 +86,7 @@ def dot_rows(a: Array, b: Array) -> Array:
     if part == n or not (a.flags.c_contiguous and b.flags.c_contiguous):
         return np.asarray(np.einsum("ij,ij->i", a, b))
     parts = np.einsum("ij,ij->i", a.reshape(-1, part), b.reshape(-1, part))
-    return np.asarray(np.add.reduce(parts.reshape(a.shape[0], -1), axis=1, dtype=np.float64)).astype(a.dtype)
+    return _sum_parts(parts.reshape(a.shape[0], -1)).astype(a.dtype, copy=False)
 
 
 def weighted_sum(weights: Array, rows: Array) -> Array:
@@ -131,6 +137,8 @@ def _sum_middle(a: Array) -> Array:
     if inner == 1 and outer > 1:
         return _sum_rows(a[:, :, 0])[:, None]
     ones = _ONES[a.dtype]
+    if outer == 1 and inner == 1 and a.strides[1] == a.itemsize:
+        return _sum_all(a.reshape(-1)).reshape(1, 1, 1)
     if n <= COLUMN_TERMS:
         return np.asarray(ones[:n].dot(a[0])[None] if outer == 1 else np.matmul(ones[:n], a))
     # Folded so that one product adds up elements that lie far apart.
@@ -152,4 +160,19 @@ def _sum_rows(a: Array) -> Array:
     if part == 0:
         return np.asarray(np.add.reduce(a, axis=1))
     parts = a.reshape(-1, part).dot(_ONES[a.dtype][:part])
-    return np.asarray(np.add.reduce(parts.reshape(rows, -1), axis=1, dtype=np.float64))
+    return _sum_parts(parts.reshape(rows, -1))
+
+
+def _sum_parts(parts: Array) -> Array:
+    """Few sums for each row, added up in float64; ``reduce`` is slow along so short an axis."""
+    if parts.shape[1] > ROW_TERMS:
+        return np.asarray(np.add.reduce(parts, axis=1, dtype=np.float64))
+    return np.asarray(parts.astype(np.float64).dot(_ONES[np.dtype(np.float64)][: parts.shape[1]]))
+
+
+def _sum_all(a: Array) -> Array:
+    """Sum of a flat array of many elements, in float64."""
+    ones = _ONES[a.dtype]
+    whole = a.size - a.size % ROW_TERMS
+    summed = np.add.reduce(a[:whole].reshape(-1, ROW_TERMS).dot(ones), dtype=np.float64)
+    return np.asarray(summed + a[whole:].dot(ones[: a.size - whole]))

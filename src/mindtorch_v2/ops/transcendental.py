@@ -9,8 +9,8 @@ import numpy as np
 
 from .._front import front
 from .._op import OPS, Op, binary, composite, in_place, unary
+from ..kernels import compiled, special
 from ..kernels import smooth as kernels
-from ..kernels import special
 from .arithmetic import conj_of, dropped, through_out
 from .creation import zeros_like
 
@@ -26,7 +26,7 @@ def smooth_row(name: str, ufunc: Any, formula: Any, **options: Any) -> Op:
 
 # --- exponentials and logarithms --------------------------------------------------------------------------------------
 
-exp = smooth_row("exp", np.exp, lambda g, result: g * conj_of(result), quiet=False)
+exp = smooth_row("exp", compiled.exp, lambda g, result: g * conj_of(result), quiet=False)
 exp2 = smooth_row("exp2", np.exp2, lambda g, result: g * conj_of(result) * LN2)
 expm1 = smooth_row("expm1", kernels.expm1, lambda g, result: g * (conj_of(result) + 1))
 log = smooth_row("log", np.log, lambda g, self: g / conj_of(self))
@@ -44,7 +44,7 @@ acos = smooth_row("acos", np.arccos, lambda g, self: g * conj_of(-(-self * self 
 atan = smooth_row("atan", np.arctan, lambda g, self: g / conj_of(self * self + 1))
 sinh = smooth_row("sinh", np.sinh, lambda g, self: g * conj_of(self.cosh()))
 cosh = smooth_row("cosh", np.cosh, lambda g, self: g * conj_of(self.sinh()))
-tanh = smooth_row("tanh", np.tanh, lambda g, result: tanh_backward.function(g, result), quiet=False)
+tanh = smooth_row("tanh", compiled.tanh, lambda g, result: tanh_backward.function(g, result), quiet=False)
 asinh = smooth_row("asinh", np.arcsinh, lambda g, self: g * conj_of((self.pow(2) + 1).rsqrt()))
 atanh = smooth_row("atanh", np.arctanh, lambda g, self: g / conj_of(1 - self.pow(2)))
 

@@ -1,0 +1,77 @@
+"""Finds the optional compiled kernels: `C` is their module, or None where they are not built or not wanted.
+
+They are chosen call by call, and return False for what they do not take; the kernels in NumPy then do it. With
+`MINDTORCH_PURE=1` in the environment nothing compiled is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+F32 = np.dtype(np.float32)
+Function = Callable[..., Any]
+
+
+def _load() -> Any:
+    if os.environ.get("MINDTORCH_PURE") == "1":
+        return None
+    try:
+        module = importlib.import_module("mindtorch_v2._kernels")
+    except ImportError:
+        return None
+    return module if module.setup(np.zeros((2, 3), F32), np.dtype(np.float64), np.dtype(np.int64), np) else None
+
+
+C: Any = _load()
+
+# Ufuncs that have a faster loop for large arrays of float32.
+exp: Any = np.exp if C is None else C.exp
+tanh: Any = np.tanh if C is None else C.tanh
+
+
+def in_one_pass(function: Function) -> Function:
+    """``function(x, out=None)``, by the compiled loop of its name where that takes the arrays."""
+    loop = getattr(C, function.__name__, None)
+    if loop is None:
+        return function
+
+    @functools.wraps(function)
+    def fused(x: Any, out: Any = None) -> Any:
+        if x.dtype is F32:
+            result = np.empty_like(x) if out is None else out
+            if loop(x, result):
+                return result
+        return function(x, out=out)
+
+    return fused
+
+
+def pair_in_one_pass(function: Function) -> Function:
+    """The same for ``function(x, y, out=None)``."""
+    loop = getattr(C, function.__name__, None)
+    if loop is None:
+        return function
+
+    @functools.wraps(function)
+    def fused(x: Any, y: Any, out: Any = None) -> Any:
+        if x.dtype is F32 and x.shape == y.shape:
+            result = np.empty_like(x) if out is None else out
+            if loop(x, y, result):
+                return result
+        return function(x, y, out=out)
+
+    return fused
+
+
+def by_rows(name: str, *arrays: Any) -> Any:
+    """A fresh array that the compiled loop filled from ``arrays`` along their last dimension; None if it did not."""
+    if C is None:
+        return None
+    result = np.empty(arrays[0].shape, arrays[0].dtype)
+    return result if getattr(C, name)(*arrays, result) else None

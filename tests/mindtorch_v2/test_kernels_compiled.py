@@ -1,0 +1,201 @@
+"""The optional compiled kernels: the same as those in NumPy up to rounding, and absent without harm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.kernels import accumulate, activation, compiled, indexing, lstm, normalize, smooth, softmax, totals
+from mindtorch_v2.kernels.compiled import C
+
+needs_compiled = pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
+F32 = np.float32
+EDGES = np.array([0.0, -0.0, 1e-30, -1e-30, 90, -90, 1e30, -1e30, np.inf, -np.inf, np.nan, 88.7, -103.5, 1, -1], F32)
+SHAPES = [(1, 1), (4, 4), (3, 33), (7, 512), (2, 3, 700), (1, 40_000)]
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(F32)
+
+
+def in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the compiled kernels away from every module that holds them."""
+    for module in (compiled, accumulate, indexing, lstm, normalize, totals):
+        monkeypatch.setattr(module, "C", None)
+    monkeypatch.setattr(compiled, "exp", np.exp)
+
+
+@needs_compiled
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu"])
+def test_activations_at_the_edges(name: str) -> None:
+    fused = getattr(activation, name)
+    with np.errstate(all="ignore"):
+        expected = fused.__wrapped__(EDGES.copy())
+    np.testing.assert_allclose(fused(EDGES), expected, rtol=2e-6, atol=1e-30)
+
+
+@needs_compiled
+@pytest.mark.parametrize("name", ["gelu_backward", "gelu_tanh_backward", "silu_backward"])
+def test_slopes(name: str) -> None:
+    fused, g, x = getattr(activation, name), normal(50, 50), 3 * normal(50, 50, seed=1)
+    np.testing.assert_allclose(fused(g, x), fused.__wrapped__(g, x), rtol=1e-5, atol=5e-6)
+
+
+@needs_compiled
+def test_stand_ins_of_ufuncs() -> None:
+    x = np.concatenate([np.tile(EDGES, 200), 20 * normal(5000)])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(C.exp(x), np.exp(x), rtol=3e-7)
+        sigmoid = 1 / (1 + np.exp(-x.astype(np.float64)))
+    np.testing.assert_allclose(C.tanh(x), np.tanh(x), rtol=5e-7)
+    np.testing.assert_allclose(smooth.sigmoid(x), sigmoid, rtol=1e-6, atol=1e-37)
+
+
+@needs_compiled
+def test_a_stand_in_passes_on_what_it_does_not_know() -> None:
+    for x in (normal(3), normal(3000).astype(np.float64), normal(100, 100)[:, ::2], np.complex64(normal(3000))):
+        np.testing.assert_array_equal(C.exp(x), np.exp(x))
+    x = normal(5001)
+    expected = np.exp(x[1:])
+    np.testing.assert_array_equal(C.exp(x[1:], out=x[:-1]), expected)  # NumPy sees that they overlap
+    out = np.empty_like(x)
+    assert C.exp(x, out=out) is out
+
+
+@needs_compiled
+@pytest.mark.parametrize("shape", SHAPES)
+def test_softmax(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, g = 5 * normal(*shape), normal(*shape, seed=1)
+    fused = softmax.softmax(x, -1), softmax.log_softmax(x, -1)
+    slopes = softmax.softmax_backward_data(g, fused[0], -1), softmax.log_softmax_backward_data(g, fused[1], -1)
+    in_numpy(monkeypatch)
+    for got, expected in zip(fused, (softmax.softmax(x, -1), softmax.log_softmax(x, -1)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(slopes[0], softmax.softmax_backward_data(g, fused[0], -1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(slopes[1], softmax.log_softmax_backward_data(g, fused[1], -1), rtol=1e-5, atol=2e-5)
+
+
+def test_softmax_of_rows_with_nan_and_infinities() -> None:
+    rows = np.array([[1, np.nan, 2], [-np.inf] * 3, [np.inf, 0, 0], [-np.inf, 0, 0]], F32)
+    with np.errstate(all="ignore"):
+        got = softmax.softmax(rows, 1)
+    assert np.isnan(got[:3]).all()
+    np.testing.assert_allclose(got[3], [0, 0.5, 0.5])
+
+
+@needs_compiled
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("scaled", [True, False])
+def test_layer_norm(shape: tuple[int, ...], scaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, g, n = 3 + normal(*shape), normal(*shape, seed=1), shape[-1]
+    w, b = (normal(n, seed=2), normal(n, seed=3)) if scaled else (None, None)
+    fused = normalize.layer_norm(x, (n,), w, b)
+    slopes = normalize.layer_norm_backward(g, x, (n,), fused[1], fused[2], w, b)
+    in_numpy(monkeypatch)
+    for got, expected in zip(fused, normalize.layer_norm(x, (n,), w, b), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=2e-4 if n > 1 else 1e-2)
+    for got, expected in zip(slopes, normalize.layer_norm_backward(g, x, (n,), *fused[1:], w, b), strict=True):
+        assert (got is None) == (expected is None)
+        if got is not None:
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=2e-4 if n > 1 else 1)
+
+
+@needs_compiled
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm(training: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, g = 100 + normal(3, 5, 6, 7), normal(3, 5, 6, 7, seed=1)
+    w, b, mean, var = normal(5, seed=2), normal(5, seed=3), normal(5, seed=4), np.square(normal(5, seed=5)) + 1
+
+    def run() -> list[np.ndarray]:
+        running = mean.copy(), var.copy()
+        y, *saved = normalize.batch_norm(x, w, b, *running, training)
+        slopes = normalize.batch_norm_backward(g, x, w, *running, *saved, training)
+        return [y, *saved, *running, *slopes]
+
+    fused = run()
+    in_numpy(monkeypatch)
+    for got, expected in zip(fused, run(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-4)
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_gather_and_scatter(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, src = normal(6, 9).astype(kind), normal(6, 40, seed=1).astype(kind)
+    index = np.random.default_rng(2).integers(0, 9, (6, 40))
+    fused = indexing.gather(a, 1, index), indexing.scatter_add(a, -1, index, src)
+    in_numpy(monkeypatch)
+    np.testing.assert_array_equal(fused[0], indexing.gather(a, 1, index))
+    np.testing.assert_allclose(fused[1], indexing.scatter_add(a, -1, index, src), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_an_index_out_of_range_is_refused_and_nothing_written(wrong: int) -> None:
+    index = np.array([[0, wrong, 1]])
+    with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 3"):
+        indexing.gather(normal(1, 3), 1, index)
+    target = normal(1, 3)
+    before = target.copy()
+    with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 3"):
+        indexing.scatter_add(target, 1, index, normal(1, 3), out=target)
+    np.testing.assert_array_equal(target, before)
+
+
+@needs_compiled
+def test_rows_are_added_with_repeats_counted() -> None:
+    target, index, rows = normal(5, 8), np.array([1, 4, 1] * 10), normal(30, 8, seed=1)
+    expected = target.copy()
+    np.add.at(expected, index, rows)
+    accumulate.add_rows(target, index, rows)
+    np.testing.assert_allclose(target, expected, rtol=1e-5, atol=1e-5)
+
+
+@needs_compiled
+def test_lstm(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, h, c = normal(12, 5), normal(4, 3, seed=1), normal(4, 3, seed=2)
+    weights = normal(12, 5, seed=3), normal(12, 3, seed=4), normal(12, seed=5)
+    sizes = [4, 4, 3, 1]
+    fused = lstm.forward(x, h, c, *weights, sizes, False)
+    in_numpy(monkeypatch)
+    for got, expected in zip(fused, lstm.forward(x, h, c, *weights, sizes, False), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@needs_compiled
+def test_what_is_not_plain_memory_is_not_taken() -> None:
+    x = normal(8, 8)
+    out = np.empty_like(x)
+    assert C.softmax(x, out)
+    assert not C.softmax(x.astype(np.float64), out.astype(np.float64))
+    assert not C.softmax(x[:, ::2], out[:, ::2])
+    assert not C.softmax(x, out[:4])
+    assert not C.softmax(x.tolist(), out)
+    assert not C.softmax(np.empty((0, 8), F32), np.empty((0, 8), F32))
+    frozen = np.empty_like(x)
+    frozen.flags.writeable = False
+    assert not C.softmax(x, frozen)
+    assert not C.layer_norm(x, normal(7), None, 1e-5, out, np.empty((8, 1), F32), np.empty((8, 1), F32))
+
+
+def test_gradients_through_the_kernels_can_be_taken_twice() -> None:
+    x = torch.randn(3, 5, requires_grad=True)
+    for function in (torch.nn.functional.gelu, lambda t: torch.softmax(t, 1), torch.sigmoid, torch.exp, torch.tanh):
+        (first,) = torch.autograd.grad(function(x).square().sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        assert second.shape == x.shape
+        assert torch.isfinite(second).all()
+
+
+def test_without_them_all_is_as_before() -> None:
+    script = (
+        "import mindtorch_v2 as torch, numpy as np; from mindtorch_v2.kernels import compiled; "
+        "assert compiled.C is None and compiled.exp is np.exp; print(torch.softmax(torch.zeros(1, 4), 1).tolist())"
+    )
+    environment = {**os.environ, "MINDTORCH_PURE": "1"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.strip() == "[[0.25, 0.25, 0.25, 0.25]]"
