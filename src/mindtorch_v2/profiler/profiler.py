@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from .. import _steps
+from . import memory, run
 from . import report as reports
-from . import run
 from .annotate import record_function
+from .background import Export
 from .capture import Capture
 from .children import Family
 from .config import (
@@ -28,8 +29,11 @@ from .config import (
     parse_activities,
     supported_activities,
 )
+from .export import memory_timeline
 from .lists import EventList
+from .metrics import Metrics
 from .overhead import Overhead, estimate
+from .roles import RoleLog
 from .spool import Spool
 from .steps import KinetoStepTracker
 from .window import process_name
@@ -111,6 +115,7 @@ class _KinetoProfile:
         self.profiler: run.profile | None = None
         self.has_cudagraphs = False
         self.mem_tl = None
+        self._roles: RoleLog | None = None
         self.use_device = next((name for kind, name in _DEVICE_NAMES.items() if kind in self.activities), None)
         self.preset_metadata: dict[str, str] = {}
         settings = custom_settings(self.experimental_config)
@@ -181,6 +186,9 @@ class _KinetoProfile:
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
         inner = self._initialized("starting trace")
+        if not self._missing_for_memory():
+            self._roles = RoleLog()
+            self._roles.start()
         inner._start_trace()
         for flag in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
             if getattr(self, flag):
@@ -192,7 +200,10 @@ class _KinetoProfile:
         """End recording."""
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
-        self._initialized("stopping trace")._stop_trace()
+        inner = self._initialized("stopping trace")
+        if self._roles is not None:
+            self._roles.stop()
+        inner._stop_trace()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Switch the collection of activities off or on again while recording."""
@@ -235,9 +246,12 @@ class _KinetoProfile:
 
     # Export and metadata
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the last cycle as a Chrome trace, compressed if the path ends in `.gz`. Any number of times."""
-        self._initialized("exporting chrome trace").export_chrome_trace(path)
+    def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:
+        """Write the last cycle as a Chrome trace, compressed if the path ends in `.gz`. Any number of times.
+
+        There is one exporter, in Python; `use_python_export` changes nothing.
+        """
+        self._initialized("exporting chrome trace").export_chrome_trace(path, use_python_export=use_python_export)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the last cycle in the format that the end of the path names: see `profiler.export.FORMATS`."""
@@ -253,6 +267,13 @@ class _KinetoProfile:
         """The last cycle as a report: written to an HTML file or, without a path, for a notebook to show inline."""
         return self._initialized("making a report").report(path, before=before, title=title)
 
+    def export_async(self, path: str | os.PathLike[str]) -> Export:
+        """As `export`, in the background, so that a training loop goes on: `result()` waits and raises what went wrong.
+
+        The program does not end before the file is complete.
+        """
+        return self._initialized("exporting").export_async(path)
+
     def export_report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write the report of the last cycle to one HTML file that any browser opens offline."""
         self.report(path, title=title)
@@ -263,6 +284,39 @@ class _KinetoProfile:
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write `frame;frame;frame N` for each event; needs with_stack=True."""
         self._initialized("exporting stacks").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Write what memory was used for over the last cycle; needs record_shapes, profile_memory and with_stack.
+
+        A path that ends in `.html` gives a page with a chart, in `raw.json.gz` all changes one by one, else the sums of
+        each category at each time, compressed if it ends in `.gz`. All memory is the CPU's.
+        """
+        warnings.warn(
+            "`export_memory_timeline` is deprecated in torch 2.13 and will be removed in a future version of it; "
+            "`export_report` shows the memory of a profile too.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        changes = self._memory_profile() if (device or "cpu").partition(":")[0] == "cpu" else []
+        name = os.fspath(path)
+        if name.endswith(".html"):
+            memory_timeline.write_page(*memory.sums(changes), name, f"Memory timeline of {os.path.basename(name)}")
+        elif name.endswith("raw.json.gz"):
+            memory_timeline.write_json(changes, name)
+        else:
+            memory_timeline.write_json(memory.sums(changes), name)
+
+    def _memory_profile(self) -> list[memory.Change]:
+        """All changes of memory in the last cycle, each with the category of its block."""
+        missing = self._missing_for_memory()
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        capture = self._initialized("profiling memory").newest_capture()
+        return memory.timeline(Metrics(capture), () if self._roles is None else self._roles.sightings)
+
+    def _missing_for_memory(self) -> list[str]:
+        flags = ("record_shapes", "profile_memory", "with_stack")
+        return [f"{flag}=True" for flag in flags if not getattr(self, flag)]
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace under a key of its own."""
@@ -319,7 +373,7 @@ def _always_record(step: int) -> ProfilerAction:
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[_KinetoProfile], None]:
     """A handler that writes each trace into a directory that TensorBoard reads; the worker's name must be unique."""
 
@@ -330,7 +384,8 @@ def tensorboard_trace_handler(
             raise RuntimeError(f"Can't create directory: {dir_name}") from error
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         suffix = ".gz" if use_gzip else ""
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json{suffix}"))
+        path = os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json{suffix}")
+        prof.export_chrome_trace(path, use_python_export=use_python_export)
 
     return handler_fn
 

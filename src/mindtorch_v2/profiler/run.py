@@ -18,6 +18,7 @@ from types import TracebackType
 from . import export
 from . import report as reports
 from .averages import FunctionEventAvg, Grouping
+from .background import Export
 from .capture import Capture
 from .children import Family
 from .config import (
@@ -332,13 +333,26 @@ class profile:
 
     # Export
 
-    def export_chrome_trace(self, path: str | PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-        """Write the newest cycle as a Chrome trace; a path that ends in `.gz` is compressed. Any number of times."""
+    def newest_capture(self) -> Capture:
+        """What the newest cycle recorded."""
         if self._window is not None or not self._recordings:
-            raise AttributeError("there is no trace to export yet: stop the profiler before export_chrome_trace()")
+            raise AttributeError("there is no trace to export yet: stop the profiler first")
+        return self._recordings[0].capture()
+
+    def export_chrome_trace(
+        self,
+        path: str | PathLike[str],
+        metadata: Mapping[str, str] | None = None,
+        use_python_export: bool = False,
+    ) -> None:
+        """Write the newest cycle as a Chrome trace; a path that ends in `.gz` is compressed. Any number of times.
+
+        There is one exporter, in Python; `use_python_export` changes nothing.
+        """
+        capture = self.newest_capture()
         filtered = self.activity_filters.get(ProfilerActivity.CPU)
         categories = None if filtered is None else [CATEGORIES[name] for name in filtered if name in CATEGORIES]
-        known = self._views[0].metrics if self._views else Metrics(self._recordings[0].capture())
+        known = self._views[0].metrics if self._views else Metrics(capture)
         write_trace(known, path, self.trace_id, {**self.metadata, **(metadata or {})}, categories)
 
     def export(self, path: str | PathLike[str]) -> None:
@@ -349,6 +363,17 @@ class profile:
             self.export_chrome_trace(path)
         else:
             export.write(self._recordings[0].capture(), path)
+
+    def export_async(self, path: str | PathLike[str]) -> Export:
+        """As `export`, in the background: what comes back tells when the file is complete, or what went wrong."""
+        if self._window is not None or not self._recordings:
+            raise AttributeError("there is nothing to export yet: stop the profiler before export_async()")
+        export.format_of(path)
+        # The next cycle may begin before the file is written.
+        copied = copy.copy(self)
+        copied._recordings, copied._views, copied._events = self._recordings[:1], None, None
+        copied.metadata = dict(self.metadata)
+        return Export(path, copied.export)
 
     def report(
         self,

@@ -43,6 +43,7 @@ class Recording:
         self._spooled = spooled
         self._others = others
         self._capture: Capture | None = None
+        self._lock = threading.Lock()
         self.pid = os.getpid()
 
     @property
@@ -54,31 +55,36 @@ class Recording:
         return self._session.stop_ns
 
     def capture(self) -> Capture:
-        if self._capture is None:
-            sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.items()}
-            bounds = bounds_of(self._session, sorts)
-            tracks = [track_of(record, bounds) for record in self._take_records()]
-            capture = Capture(
-                self._session.options,
-                self._session.start_ns,
-                self._session.stop_ns,
-                self._session.epoch_ns,
-                tracks,
-                Kinds(),
-                _tap.INPUT_KEYS,
-                self._stacks,
-                MEMORY_KIND,
-                self.pid,
-                process_name(),
-                pauses=self._session.pauses,
-                main_thread=threading.main_thread().native_id or 0,
-                notes=self._notes(),
-            )
-            if self._others is not None:
-                capture = self._others.join(capture)
-            capture.first_id = take_ids(sum(len(track) + len(track.nbytes) for track in capture.tracks))
-            self._capture = capture
+        # An export in the background may ask at the same time.
+        with self._lock:
+            if self._capture is None:
+                self._capture = self._read()
         return self._capture
+
+    def _read(self) -> Capture:
+        session = self._session
+        sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.items()}
+        bounds = bounds_of(session, sorts)
+        capture = Capture(
+            session.options,
+            session.start_ns,
+            session.stop_ns,
+            session.epoch_ns,
+            [track_of(record, bounds) for record in self._take_records()],
+            Kinds(),
+            _tap.INPUT_KEYS,
+            self._stacks,
+            MEMORY_KIND,
+            self.pid,
+            process_name(),
+            pauses=session.pauses,
+            main_thread=threading.main_thread().native_id or 0,
+            notes=self._notes(),
+        )
+        if self._others is not None:
+            capture = self._others.join(capture)
+        capture.first_id = take_ids(sum(len(track) + len(track.nbytes) for track in capture.tracks))
+        return capture
 
     def _take_records(self) -> list[LaneRecord]:
         """What was recorded, out of the spool if there is one and out of memory."""
