@@ -146,7 +146,7 @@ def large(events: int = 300_000, seed: int = 0) -> Capture:
     per_step = 3000
     lengths = random.lognormal(8.5, 1.0, events + per_step).astype(np.int64) + 200
     picks = random.integers(0, 1 << 30, events + per_step)
-    at = made_events = 0
+    at = made_events = step = 0
     while made_events < events:
         step_begin, count = at, 1
         at += 500
@@ -171,9 +171,9 @@ def large(events: int = 300_000, seed: int = 0) -> Capture:
             made.region(module, module_begin, at)
             at += 100
             count += 1
-        number = made_events // per_step
-        made.region(made.kind(f"ProfilerStep#{number}", USER_ANNOTATION), step_begin, at)
+        made.region(made.kind(f"ProfilerStep#{step}", USER_ANNOTATION), step_begin, at)
         at += 1000
+        step += 1
         made_events += count
     return made.capture()
 

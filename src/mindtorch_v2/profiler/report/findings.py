@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from .. import tree
 from ..metrics import Metrics
 from ..modules import is_module
-from ..units import format_time
 from .moduletree import ModuleTree
 from .places import Places, Spot
 from .steps import Steps
@@ -73,6 +72,14 @@ class Run:
         return int(self.metrics.total_ns[events].sum())
 
 
+def _spoken(time_ns: float) -> str:
+    """A time in words of a sentence: three digits and a unit."""
+    for size, unit in ((1e9, "s"), (1e6, "ms")):
+        if time_ns >= size:
+            return f"{time_ns / size:.3g} {unit}"
+    return f"{time_ns / 1e3:.3g} µs"
+
+
 def find(run: Run) -> list[Finding]:
     """Everything worth knowing, what costs most first."""
     found = [finding for rule in RULES if (finding := rule(run)) is not None]
@@ -114,7 +121,7 @@ def copies(run: Run) -> Finding | None:
     share = run.share(time)
     if len(events) < 3 or share < 0.01:
         return None
-    title = f"{len(events):,} copies of tensors take {format_time(time / 1000)}, {share:.1%} of the run"
+    title = f"{len(events):,} copies of tensors take {_spoken(time)}, {share:.1%} of the run"
     advice = (
         "clone(), contiguous() and reshape() of a transposed tensor copy all of its data. Keep layouts that need no "
         "copy, use view() where possible, and write into existing tensors with out=."
@@ -136,7 +143,7 @@ def casts(run: Run) -> Finding | None:
     if len(events) < 3 or (share < 0.01 and not both):
         return None
     back = f"; {both[0][0]} and {both[0][1]} go both ways" if both else ""
-    title = f"{len(events):,} dtype casts take {format_time(time / 1000)}, {share:.1%} of the run{back}"
+    title = f"{len(events):,} dtype casts take {_spoken(time)}, {share:.1%} of the run{back}"
     advice = "Convert once where data enters the program; constants of the right dtype need no conversion each step."
     level = WARNING if share >= 0.05 or both else INFO
     return Finding("casts", level, title, advice, len(events), time, share, run.places.spots(events))
@@ -164,7 +171,7 @@ def synchronisations(run: Run) -> Finding | None:
     title = f"item() and truth tests read {len(events):,} values{each}"
     advice = (
         "Each read waits until its tensor is computed; on an accelerator that stalls the queue. "
-        "Collect losses as tensors and read them rarely, and avoid `if tensor:` in the loop."
+        "Collect losses as tensors and read them rarely, and test no tensors in the loop."
     )
     level = WARNING if run.share(time) >= 0.01 or len(events) >= 10 * max(1, steps) else INFO
     return Finding(
@@ -179,7 +186,7 @@ def loader_waits(run: Run) -> Finding | None:
     share = run.share(time)
     if share < 0.02:
         return None
-    title = f"Waiting for the DataLoader takes {format_time(time / 1000)}, {share:.1%} of the run"
+    title = f"Waiting for the DataLoader takes {_spoken(time)}, {share:.1%} of the run"
     advice = "Raise num_workers or prefetch_factor, do less in __getitem__ and collate_fn, or cache what it makes."
     level = WARNING if share >= 0.1 else INFO
     return Finding("loader_waits", level, title, advice, len(events), time, share, run.places.spots(events))
@@ -252,12 +259,11 @@ def unused_flags(run: Run) -> Finding | None:
     metrics, options = run.metrics, run.metrics.capture.options
     if not len(metrics):
         return None
-    counted = (metrics.flops + metrics.all_flops) if options.flops else np.zeros(1)
     in_modules = metrics.of_kinds(is_module)
     came = {
         "record_shapes=True": not options.shapes or bool(metrics.inputs.any()),
         "profile_memory=True": not options.memory or bool(len(metrics.memory_events)),
-        "with_flops=True": not options.flops or bool(counted.any()),
+        "with_flops=True": not options.flops or _has_flops(metrics),
         "with_stack=True": not options.stacks or bool(metrics.stack.any() or metrics.is_python.any()),
         "with_modules=True": not options.modules or bool(in_modules.any()),
     }
@@ -267,6 +273,12 @@ def unused_flags(run: Run) -> Finding | None:
     title = f"{' and '.join(unused)} recorded nothing"
     advice = "Leave out flags that the program gives nothing for; each of them costs time in every op."
     return Finding("unused_flags", INFO, title, advice, len(unused), 0, 0.0, [])
+
+
+def _has_flops(metrics: Metrics) -> bool:
+    """Whether FLOPs were counted, or could be by whoever has the formulas."""
+    known = metrics.of_kinds(lambda kind: kind.flops is not None or kind.all_flops is not None)
+    return bool(metrics.flops.any() or metrics.all_flops.any() or (metrics.inputs.any() and not known.any()))
 
 
 def notes(run: Run) -> Finding | None:

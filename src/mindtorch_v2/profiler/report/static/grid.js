@@ -53,6 +53,7 @@ class Grid {
   fill() {
     this.head.replaceChildren(...this.columns.map((column, number) => this.header(column, number)));
     const rows = this.shown;
+    if (rows.length < this.limit * 1.5) this.limit = rows.length;
     this.body.replaceChildren(...rows.slice(0, this.limit).map((row) => this.line(row)));
     const rest = rows.length - this.limit;
     this.more.replaceChildren(

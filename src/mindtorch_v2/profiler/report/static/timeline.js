@@ -297,13 +297,13 @@ class Timeline {
   paintMemory(context) {
     const times = this.model.memory_time, values = this.totals();
     const bottom = this.lanes.memory + MEMORY_LANE - 3, room = MEMORY_LANE - 10;
-    const { theme, size } = this.surface;
+    const { theme } = this.surface;
     const first = Math.max(0, lowerBound(times, this.from) - 1);
     context.beginPath();
     context.moveTo(0, bottom);
     let level = first < values.length && times[first] <= this.from ? values[first] : 0;
     context.lineTo(0, bottom - (level / this.highest) * room);
-    let column = -1, best = 0;
+    let column = -1, best = 0, last = 0;
     for (let i = first; i < times.length && times[i] <= this.to; i++) {
       const x = this.x(times[i]);
       // Of the instants that fall on one pixel the highest is drawn.
@@ -313,13 +313,16 @@ class Timeline {
       }
       best = Math.floor(x) === column ? Math.max(best, values[i]) : values[i];
       column = Math.floor(x);
+      context.lineTo(last, bottom - (level / this.highest) * room);
       context.lineTo(x, bottom - (level / this.highest) * room);
+      last = x;
       level = values[i];
       context.lineTo(x, bottom - (level / this.highest) * room);
     }
-    const last = times.length && times[times.length - 1] < this.to ? this.x(Math.min(this.to, this.model.span)) : size.width;
+    const finish = this.x(Math.min(this.to, this.model.span));
     context.lineTo(last, bottom - (level / this.highest) * room);
-    context.lineTo(last, bottom);
+    context.lineTo(finish, bottom - (level / this.highest) * room);
+    context.lineTo(finish, bottom);
     context.closePath();
     context.fillStyle = theme.sorts.memory[3];
     context.globalAlpha = 0.55;
