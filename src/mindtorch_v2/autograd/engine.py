@@ -11,7 +11,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from .. import _tap
+from .. import _roles, _tap
 from .._floating import quiet
 from .._tensor import Tensor
 from . import anomaly, grad_mode
@@ -261,6 +261,9 @@ class _Task:
         else:
             with _tap.region(event, -1, _inputs(holder)):
                 store(node, holder, self.create)
+            if _roles.LISTENERS:
+                _roles.announce(_roles.PARAMETER, (node.variable,))
+                _roles.announce(_roles.GRADIENT, (node.grad,))
         if node.hooks is not None:
             for hook in list(node.hooks.accumulated.values()):
                 hook(node.variable)

@@ -399,11 +399,12 @@ class Metrics:
     @cached_property
     def _forward(self) -> tuple[Ints, Ints]:
         """Sequence numbers of forward events, sorted, and the first and last event that carries each."""
-        forward = np.flatnonzero((self.seq >= 0) & (self.backward_root < 0) & ~self._evaluates)
+        forward = np.flatnonzero((self.seq >= 0) & (self.backward_root < 0) & ~self.is_evaluation)
         return self.seq[forward], forward
 
     @cached_property
-    def _evaluates(self) -> NDArray[np.bool_]:
+    def is_evaluation(self) -> NDArray[np.bool_]:
+        """Events of the engine around its nodes."""
         return self.of_kinds(lambda kind: kind.name.startswith("autograd::engine::evaluate_function"))
 
     def _forward_of(self, events: Ints, last: bool) -> Ints:
@@ -427,7 +428,7 @@ class Metrics:
     def forward_thread(self) -> Ints:
         """The logical id of the thread that ran the forward op, for autograd nodes; 0 for everything else."""
         threads = np.zeros(len(self), np.int64)
-        nodes = np.flatnonzero((self.is_backward | self._evaluates) & (self.seq >= 0))
+        nodes = np.flatnonzero((self.is_backward | self.is_evaluation) & (self.seq >= 0))
         if len(nodes):
             forward = self._forward_of(nodes, last=False)
             indexes = np.array([track.index for track in self.capture.tracks], np.int64)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ... import _device, _tap
+from ... import _device, _roles, _tap
 from ..._dtype import dtype as DType
 from ..._tensor import Parameter, Tensor
 from ...autograd.grad_mode import no_grad
@@ -220,6 +220,8 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         """Forward, with hooks if there are any; a region of its own where a recorder wants modules."""
         if _SLOT.flags & _MODULES and _SLOT.recorder is not None:
             with _SLOT.recorder.module(self):
+                if _roles.LISTENERS:
+                    _roles.announce_call(self, (*args, *kwargs.values()))
                 return module_hooks.call(self, args, kwargs)
         state = self.__dict__
         try:

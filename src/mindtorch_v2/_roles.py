@@ -1,0 +1,27 @@
+"""What tensors are to the program, told as it happens: leaves that gather gradients, and what modules are called with.
+
+The engine and modules announce, whoever sorts memory listens. It keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+PARAMETER, OPTIMIZER_STATE, INPUT, GRADIENT = "parameter", "optimizer state", "input", "gradient"
+
+# Each is called with a role and the tensors that have it from now on; what is no tensor is to be passed over.
+LISTENERS: list[Callable[[str, Iterable[Any]], None]] = []
+
+
+def announce(role: str, tensors: Iterable[Any]) -> None:
+    for listener in LISTENERS:
+        listener(role, tensors)
+
+
+def announce_call(module: Any, args: Iterable[Any]) -> None:
+    """A module is called: its own parameters and its arguments."""
+    parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
+    announce(PARAMETER, parameters)
+    announce(GRADIENT, [parameter.grad for parameter in parameters])
+    announce(INPUT, args)

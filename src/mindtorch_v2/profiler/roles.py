@@ -1,0 +1,64 @@
+"""Which blocks of memory were parameters, gradients, optimizer state or inputs, and when: listens while a recording runs.
+
+Kept are numbers only, never a tensor: one that is kept would not be freed. It does not sort memory itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _roles, _steps, _tap
+from .._storage import Storage
+
+
+class Sighting(NamedTuple):
+    """A block of memory in one of its roles; `address` is the number that memory events have for it."""
+
+    time_ns: int
+    role: str
+    address: int
+    nbytes: int
+    version: int
+
+
+class RoleLog:
+    """Sightings from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self.sightings: list[Sighting] = []
+
+    def start(self) -> None:
+        _roles.LISTENERS.append(self._see)
+        _steps.LISTENERS.append(self._see_optimizer)
+
+    def stop(self) -> None:
+        if self._see in _roles.LISTENERS:
+            _roles.LISTENERS.remove(self._see)
+            _steps.LISTENERS.remove(self._see_optimizer)
+
+    def _see(self, role: str, tensors: Iterable[Any]) -> None:
+        now = _tap.clock()
+        for tensor in tensors:
+            array = getattr(tensor, "_a", None)
+            # What an op of a graph made is no input.
+            if not isinstance(array, np.ndarray) or (role == _roles.INPUT and tensor.grad_fn is not None):
+                continue
+            if tensor._v is None:
+                tensor._v = Storage()
+            block = array
+            while isinstance(block.base, np.ndarray):
+                block = block.base
+            self.sightings.append(Sighting(now, role, id(tensor._v), block.nbytes, tensor._v.version))
+
+    def _see_optimizer(self, source: Any, stepped: bool) -> None:
+        groups = getattr(source, "param_groups", None)
+        if not stepped or groups is None:
+            return
+        parameters = [parameter for group in groups for parameter in group["params"]]
+        self._see(_roles.PARAMETER, parameters)
+        self._see(_roles.GRADIENT, [parameter.grad for parameter in parameters])
+        for state in source.state.values():
+            self._see(_roles.OPTIMIZER_STATE, state.values() if isinstance(state, dict) else (state,))
