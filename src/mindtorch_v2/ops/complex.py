@@ -113,6 +113,7 @@ def _from_parts(schema: str, kernel: Any, formulas: dict[str, Any]) -> Op:
             takes="f",
             number_fast=False,
             method=False,
+            out="exact",
             check=_check_parts,
             formulas=formulas,
         )

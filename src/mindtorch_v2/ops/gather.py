@@ -31,6 +31,7 @@ def _is_meta(a: Any) -> bool:
 
 @op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    out="exact",
     self=lambda g, self_sizes, dim, index: scatter_add_(zeros_of(g, self_sizes), dim, index, g),
 )
 def _gather(a: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
@@ -210,6 +211,7 @@ scatter_reduce = _scatter_reduce.function
 
 @op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    out="exact",
     self=lambda g, self_sizes, dim, index: index_select_backward(g, self_sizes, dim, index),
 )
 def _index_select(a: Any, dim: int, index: Any) -> Any:
@@ -398,6 +400,7 @@ def _reduce_into(a: Any, dim: int, index: Any, source: Any, reduce: str, include
 
 @op(
     "take(Tensor self, Tensor index) -> Tensor",
+    out="exact",
     self=lambda g, self_sizes, index: put_(zeros_of(g, self_sizes), index, g, True),
 )
 def _take(a: Any, index: Any) -> Any:

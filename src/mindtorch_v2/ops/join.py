@@ -47,7 +47,7 @@ def common_dtype(arrays: Sequence[Any]) -> Any:
     return found.np
 
 
-@op("cat(Tensor[] tensors, int dim=0) -> Tensor", quiet=False, tensors=_cat_gradients)
+@op("cat(Tensor[] tensors, int dim=0) -> Tensor", out="apart", quiet=False, tensors=_cat_gradients)
 def _cat(arrays: Any, dim: int) -> Any:
     try:
         joined = np.concatenate(arrays, dim)

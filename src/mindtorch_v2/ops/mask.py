@@ -271,6 +271,7 @@ def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
 
 @op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
+    out="exact",
     self=lambda g, self_sizes, mask: _select_gradient(g, self_sizes, mask),
 )
 def _masked_select(a: Any, mask: Any) -> Any:

@@ -140,6 +140,7 @@ def _mode(a: Any, dim: int, keepdim: bool) -> Any:
 
 @op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    out="exact",
     self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(grads[0], self_sizes, dim, result1, keepdim),
     nondiff=(1,),
 )

@@ -147,6 +147,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     ),
 )
 def _narrow_copy(a: Any, dim: int, start: int, length: int) -> Any:
+    if dim >= a.ndim:
+        raise RuntimeError(f"Expected dim < self.dim() to be true, but got dim {dim} of {a.ndim} dimensions.")
     dim, start, end = _narrow_bounds(a, dim, start, length)
     return a[(ALL,) * dim + (slice(start, end),)].copy()
 

@@ -126,6 +126,10 @@ max_pool1d_with_indices = _max_pool1d_with_indices.function
 
 @composite(f"max_pool1d(Tensor self, {_MAX.format(n=1)}) -> Tensor")
 def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    if not self._a.ndim:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:[]"
+        )
     if type(self._a) is MetaArray or (graph.edge(self) is not None and grad_mode.is_grad_enabled()):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
@@ -160,9 +164,16 @@ def _adaptive_max_pool(n: int) -> Any:
 adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max_pool(2), _adaptive_max_pool(3)
 
 
+def _one_size(name: str, output_size: Any) -> Shape:
+    size = expanded(output_size, 1)
+    if len(size) != 1:
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(size)})")
+    return size
+
+
 @composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
 def _adaptive_max_pool1d(self: Any, output_size: Any) -> Any:
-    both = adaptive_max_pool2d(unsqueeze(self, -2), (1, *expanded(output_size, 1)))
+    both = adaptive_max_pool2d(unsqueeze(self, -2), (1, *_one_size("adaptive_max_pool1d", output_size)))
     return tuple(t.squeeze(-2) for t in both)
 
 
@@ -311,7 +322,7 @@ adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_avg_pool(2), _adaptive_avg_
 
 @composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
 def _adaptive_avg_pool1d(self: Any, output_size: Any) -> Any:
-    return adaptive_avg_pool2d(unsqueeze(self, -2), (1, *expanded(output_size, 1))).squeeze(-2)
+    return adaptive_avg_pool2d(unsqueeze(self, -2), (1, *_one_size("adaptive_avg_pool1d", output_size))).squeeze(-2)
 
 
 adaptive_avg_pool1d = _adaptive_avg_pool1d.function

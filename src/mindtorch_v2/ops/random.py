@@ -314,7 +314,10 @@ def _normal_row(mean: Any, std: Any) -> Any:
     raise TypeError("normal() received two numbers, a mean and a std; give a size, or a tensor for one of them")
 
 
-@op("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
+@op(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    out="exact",
+)
 def _multinomial(a: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
     return _random.multinomial(a, num_samples, replacement, generator)
 

@@ -296,6 +296,7 @@ def _aminmax_gradient(grads: Any, self: Any, dim: Any, keepdim: bool, low: Any, 
 
 @op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    out="exact",
     self=lambda grads, self, dim, keepdim, result0, result1: _aminmax_gradient(
         grads, self, dim, keepdim, result0, result1
     ),

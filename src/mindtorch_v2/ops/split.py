@@ -258,6 +258,8 @@ def _directional(name: str, least: int, dim_of: Any) -> Any:
             wanted = given[0] if len(given) == 1 else given
         if isinstance(wanted, (list, tuple)):
             return by_indices.function(input, indices=tuple(wanted))
+        if isinstance(wanted, str):
+            raise TypeError(f"{name}() takes the number of parts or the places of the cuts, not str")
         return by_number.function(input, int(wanted))
 
     public.__name__ = public.__qualname__ = name
@@ -276,7 +278,7 @@ def _unbind_gradient(grads: Any, self_sizes: Any, dim: int) -> Tensor:
     dim %= len(self_sizes)
     some = next(g for g in grads if g is not None)
     shape = (*self_sizes[:dim], *self_sizes[dim + 1 :])
-    filled = [creation._zeros.function(shape, dtype=some.dtype) if g is None else g for g in grads]
+    filled = [some.new_zeros(shape) if g is None else g for g in grads]
     return join.stack(filled, dim)
 
 

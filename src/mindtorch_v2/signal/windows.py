@@ -8,21 +8,24 @@ from typing import Any
 import numpy as np
 
 from .._device import usable
-from .._dtype import get_default_dtype
+from .._dtype import float32, float64, get_default_dtype
 from .._tensor import Tensor, make
 from ..ops.convert import to
 
 
-def _window(name: str, shape: Callable[..., Any]) -> Any:
-    """The public function of a window whose values at n points (of which the last may be left out) `shape` gives."""
+def _window(name: str, shape: Callable[..., Any], halves: bool = False) -> Any:
+    """The public function of a window whose values at n points (of which the last may be left out) `shape` gives;
+    `halves` tells whether 16-bit floats are taken."""
 
     def window(M: int, *args: Any, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, **options: Any) -> Tensor:  # fmt: skip
         if M < 0:
             raise ValueError(f"{name} requires non-negative window length, got M={M}")
         d = get_default_dtype() if dtype is None else dtype
-        if not d.is_floating_point:
+        if d not in (float32, float64) and not (halves and d.is_floating_point):
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {d}")
+        if sym and options.get("center") is not None:
+            raise ValueError("Center must be None for symmetric windows")
         if M <= 1:
             values = np.ones(M)
             if M == 1 or options or args:
@@ -100,7 +103,7 @@ nuttall = _window("nuttall", lambda k, span: _general_cosine(k, span, [0.3635819
 
 def _old(name: str, shape: Callable[..., Any]) -> Any:
     """`torch.hann_window` and its like: periodic unless told otherwise."""
-    made = _window(name, shape)
+    made = _window(name, shape, halves=True)
 
     def window(window_length: int, periodic: bool = True, *args: Any, dtype: Any = None, layout: Any = None,
                device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any) -> Tensor:  # fmt: skip
