@@ -98,7 +98,7 @@ def guards(op: Any) -> list[str]:
         elif argument.type == "Tensor?":
             conditions.append(f"({name} is None or {plain(name)})")
         elif argument.is_tensor_list:
-            conditions.append(f"ALL_PLAIN({name})")
+            conditions.append(f"{'ALL_PLAIN' if argument.type == 'Tensor[]' else 'PLAIN_OR_NONE'}({name})")
         elif argument.name in op.required_text:
             conditions.append(f"{name} is not MISSING")
     conditions.extend(f"{a} is MISSING" for a in op.aliases)

@@ -78,7 +78,7 @@ class Op:
         method: bool = True,
         nondiff: tuple[int, ...] = (),
         replay: Callable[..., Any] | None = None,
-        out: bool | None = None,
+        out: bool | str | None = None,  # "apart": out= shares no memory with inputs; "exact": nor differs in dtype
         base: Op | None = None,
         event: str | None = None,
     ) -> None:
@@ -108,7 +108,8 @@ class Op:
         self.function = stub(self.qualified, self.name)
         self.public: Any = self.function  # what users know it by, where it is one of several overloads
         self.scalar = scalar
-        self._out, self._event = out, (event or f"aten::{self.name}", flops, all_flops)
+        self.strict_out = out if isinstance(out, str) else ""
+        self._out, self._event = (None if self.strict_out else out), (event or f"aten::{self.name}", flops, all_flops)
         if self.qualified in OPS:
             raise ValueError(f"row {self.qualified} is defined twice")
         OPS[self.qualified] = self
@@ -502,6 +503,12 @@ def check_arguments(op: Op, given: tuple[Any, ...]) -> None:
                     raise TypeError(
                         f"expected Tensor as element {i} in argument {position - 1}, but got {type(element).__name__}"
                     )
+    if op.takes_numbers and not any(isinstance(value, Tensor) for value in given):
+        kinds = ", ".join(type(value).__name__ for value in given[:2])
+        raise TypeError(
+            f"{op.name}() received an invalid combination of arguments - got ({kinds}), but at least one of them must "
+            "be a Tensor"
+        )
 
 
 _NUMBER_TYPES = frozenset(("Scalar", "Scalar?", "float", "float?"))
@@ -730,12 +737,36 @@ def _evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
             "the arguments requires grad."
         )
     results = _compute(op, given)
-    arrays = [results] if len(op.schema.returns) == 1 else list(results)
+    arrays = [as_array(a) for a in ([results] if len(op.schema.returns) == 1 else results)]
+    if op.strict_out:
+        _require_own_memory(given, outs, arrays if op.strict_out == "exact" else ())
     for o, a in zip(outs, arrays, strict=True):
-        write_out(o, as_array(a))
+        write_out(o, a)
     if len(outs) == 1:
         return outs[0]
     return result_type(op)(*outs) if op.schema.result_names else tuple(outs)
+
+
+def _require_own_memory(given: tuple[Any, ...], outs: list[Tensor], arrays: Iterable[Any]) -> None:
+    """Refuse `out=` tensors that lie in the memory of an input, or are not of the dtypes of the results."""
+    for o, a in zip(outs, arrays, strict=False):
+        if o._a.dtype != a.dtype:
+            names = (FROM_NUMPY[x.dtype].cpp_name for x in (a, o._a))
+            raise RuntimeError("Expected out tensor to have dtype {}, but got {} instead".format(*names))
+    inputs = [v for value in given for v in (value if isinstance(value, (list, tuple)) else (value,))]
+    for o in outs:
+        for v in inputs:
+            if isinstance(v, Tensor) and _overlap(v._a, o._a):
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation."
+                )
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two arrays without gaps lie in common memory; for others torch does not ask."""
+    dense = a.flags.c_contiguous and b.flags.c_contiguous and a.size and b.size
+    return bool(dense) and np.may_share_memory(a, b)
 
 
 def _composite_out(result: Any, out: Any) -> Any:
@@ -750,6 +781,8 @@ def write_out(out: Tensor, array: Any) -> None:
     to, from_ = out.dtype, FROM_NUMPY[array.dtype]
     if not can_cast(from_, to):
         raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+    if type(out._a) is not MetaArray:
+        refuse_overlap(out._a)
     if out._a.shape != array.shape:
         graph.resize(out, array.shape)
     if type(out._a) is not MetaArray:
@@ -1059,6 +1092,10 @@ _FAST_OR_NONE = FAST | {type(None)}
 
 
 def _all_plain(tensors: Any) -> bool:
+    return isinstance(tensors, (list, tuple)) and FAST.issuperset(map(type, tensors))
+
+
+def _plain_or_none(tensors: Any) -> bool:
     return isinstance(tensors, (list, tuple)) and _FAST_OR_NONE.issuperset(map(type, tensors))
 
 
@@ -1137,6 +1174,7 @@ NAMESPACE.update(
     F64_NUMBERS=Numbers(np.float64),
     INT64=_int64,
     ALL_PLAIN=_all_plain,
+    PLAIN_OR_NONE=_plain_or_none,
     FIX=_fix,
     MAKE=make,
     BROADCAST=_broadcast,

@@ -44,6 +44,8 @@ def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Ca
     operands = (Tensor, *_NUMBERS) if numbers else (Tensor,)
 
     def method(self: Any, *other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(f"an operator of Tensor was called on a {type(self).__name__}")
         for value in other:
             if not isinstance(value, operands) and not hasattr(type(value), "__torch_function__"):
                 return NotImplemented
@@ -99,7 +101,6 @@ def _swapped(row: Op) -> Callable[..., Any]:
 
 _PLAIN: dict[str, Callable[..., Any]] = {
     "__rtruediv__": _reciprocal_times,
-    "__rdiv__": _reciprocal_times,
     "__rfloordiv__": _floor_of,
     "__mod__": arithmetic.remainder,
     "__rmod__": _remainder_of,
@@ -125,6 +126,7 @@ def bind_operators() -> None:
     methods["__rmatmul__"] = or_not_implemented(_matmul_of, numbers=False)
     methods["__invert__"] = _invert
     methods.update({name: or_not_implemented(function) for name, function in _PLAIN.items()})
+    methods["__rdiv__"] = lambda self, other: self.reciprocal() * other
     methods.update({name: OPS[row].function for name, row in _IN_PLACE.items()})
     methods["__ipow__"], methods["__imod__"] = arithmetic.pow_, arithmetic.remainder_
     methods["__div__"], methods["__idiv__"] = methods["__truediv__"], methods["__itruediv__"]
