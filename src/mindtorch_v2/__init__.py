@@ -10,6 +10,15 @@ import sys as _sys
 
 from . import _bind, _operators, ops
 from ._allocator import keep_freed_memory as _keep_freed_memory
+from ._asserts import (
+    _assert,
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_type,
+    _check_value,
+)
 from ._device import (
     channels_last,
     channels_last_3d,
@@ -52,7 +61,7 @@ from ._dtype import (
 from ._errors import OutOfMemoryError
 from ._floating import silence_own_warnings as _silence_own_warnings
 from ._methods import TypedStorage, UntypedStorage, from_dlpack
-from ._size import Size
+from ._size import Size, SymBool, SymFloat, SymInt
 from ._tensor import Parameter as _Parameter
 from ._tensor import Tensor
 from ._tensor_str import set_printoptions
@@ -76,6 +85,8 @@ long = int64
 cfloat = complex64
 cdouble = complex128
 from ._dtype import bool_ as bool
+
+legacy_contiguous_format = contiguous_format
 
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None

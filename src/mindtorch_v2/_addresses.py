@@ -11,6 +11,11 @@ _OPTIMIZERS = {
 
 # Path of torch's module, from `torch.` on → path of ours, from the package on ("" is the package).
 ADDRESSES = {
+    "_custom_ops": "library",
+    "ao.nn.quantized": "ao.quantization",
+    "_dynamo._trace_wrapped_higher_order_op": "_dynamo",
+    "_dynamo.utils": "_dynamo",
+    "ao.nn": "ao",
     "autograd.anomaly_mode": "autograd.anomaly",
     "cpu.amp.autocast_mode": "cpu.amp",
     "cpu.amp.grad_scaler": "cpu.amp",
@@ -18,6 +23,11 @@ ADDRESSES = {
     "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
     "functional": "",
+    "jit.annotations": "jit",
+    "nn.quantized": "ao.quantization",
+    "onnx.symbolic_helper": "onnx",
+    "onnx.symbolic_opset11": "onnx",
+    "quantization": "ao.quantization",
     "signal.windows.windows": "signal.windows",
     "storage": "_methods",
     "utils.benchmark.utils": "utils.benchmark",

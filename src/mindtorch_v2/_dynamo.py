@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ._freely import Settings
@@ -39,3 +40,15 @@ __all__ = [
     "optimize",
     "reset",
 ]
+
+
+def is_compile_supported(device_type: str) -> bool:
+    """Whether code can be compiled for a device."""
+    return False
+
+
+class TransformGetItemToIndex(contextlib.AbstractContextManager[None]):
+    """Inside it indexing by tensors could be captured; it works as it is."""
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to undo."""

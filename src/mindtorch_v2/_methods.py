@@ -368,9 +368,27 @@ class UntypedStorage:
         flat = owner if owner.flags.c_contiguous else owner.T
         return flat.reshape(-1).view(np.uint8)
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
+        """The bytes of a file, read as they are used; changes go to the file only if it is shared."""
+        return cls(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,)).view(np.ndarray))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The bytes themselves, so that `torch.asarray(storage)` looks at them."""
+        return np.array(self._bytes(), dtype, copy=copy)
+
     def __getitem__(self, index: Any) -> Any:
         found = self._bytes()[index]
-        return int(found) if isinstance(found, np.integer) else found.tolist()
+        if not isinstance(index, slice):
+            return found.item()
+        part = object.__new__(UntypedStorage)
+        part._owner = found
+        return part
+
+    def untyped(self) -> UntypedStorage:
+        return self
+
+    _untyped = untyped
 
     def tolist(self) -> list[int]:
         return self._bytes().tolist()
@@ -397,18 +415,21 @@ class TypedStorage(UntypedStorage):
 
     __len__ = size
 
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return super().__getitem__(index)
+
     def untyped(self) -> UntypedStorage:
         return UntypedStorage(self._owner)
+
+    _untyped = untyped
 
     def element_size(self) -> int:
         return self.dtype.itemsize
 
     def _bytes(self) -> Any:
         return super()._bytes().view(self.dtype.np)
-
-    def __getitem__(self, index: Any) -> Any:
-        found = self._bytes()[index]
-        return found.item() if isinstance(found, np.generic) else found.tolist()
 
 
 @method

@@ -61,3 +61,15 @@ def _extent(position: int, entry: SupportsIndex) -> int:
     except TypeError:
         found = type(entry).__name__
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{found}')") from None
+
+
+class SymInt:
+    """A size that is not known yet, for isinstance: nothing is traced here, hence none is ever made."""
+
+
+class SymFloat:
+    """A number that is not known yet; as SymInt."""
+
+
+class SymBool:
+    """A truth that is not known yet; as SymInt."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,15 +13,41 @@ from urllib.parse import urlparse
 
 from .serialization.reading import load as _load_file
 
+
+class tqdm:
+    """Stands for a bar of progress where that package is not installed, as torch's own stand-in does."""
+
+    def __init__(self, total: int | None = None, disable: bool = False, **options: Any) -> None:
+        self.total, self.disable, self.n = total, disable, 0
+
+    def update(self, n: int) -> None:
+        self.n += n
+
+    def close(self) -> None:
+        """Nothing was shown."""
+
+    def __enter__(self) -> tqdm:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+# The piece of a file's name that says its hash: resnet18-bfd8deac.pth.
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+READ_DATA_CHUNK = 128 * 1024
 _chosen: list[str] = []
+
+
+def _get_torch_home() -> str:
+    """The folder of torch's caches; libraries ask for it under this name."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def get_dir() -> str:
     """Where downloaded models would lie."""
-    if _chosen:
-        return _chosen[0]
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return _chosen[0] if _chosen else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

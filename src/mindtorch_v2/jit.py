@@ -41,6 +41,19 @@ def script_if_tracing(fn: Any) -> Any:
     return fn
 
 
+class _BroadcastingList:
+    """The type of `2` or `[2, 2]`, subscripted as in `BroadcastingList2[int]`."""
+
+    def __getitem__(self, types: Any) -> None:
+        return None
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
+
+# The names that libraries decorate with.
+_script_if_tracing = _overload = _overload_method = script_if_tracing
+
+
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """A decorator, with or without arguments, that gives back what it decorates."""
     return drop if callable(drop) else lambda fn: fn

@@ -147,7 +147,8 @@ def test_a_variable_is_a_leaf_on_the_same_memory() -> None:
     v = torch.autograd.Variable(x, requires_grad=True)
     v.data -= 1
     assert (v.requires_grad, x.requires_grad, x.tolist()) == (True, False, [0.0, 0.0])
-    assert isinstance(x, torch.autograd.Variable) and not isinstance(1, torch.autograd.Variable)
+    assert isinstance(x, torch.autograd.Variable)
+    assert not isinstance(1, torch.autograd.Variable)
     assert not torch.autograd.Variable(v * 2).requires_grad
     assert torch.autograd.Variable().shape == (0,)
 

@@ -98,7 +98,8 @@ def test_versions_compare_as_versions(comparison: Any, expected: bool) -> None:
 
 def test_the_profilers_settings_have_their_private_name() -> None:
     config = torch._C._profiler._ExperimentalConfig(verbose=True)
-    assert isinstance(config, torch.profiler._ExperimentalConfig) and config.verbose
+    assert isinstance(config, torch.profiler._ExperimentalConfig)
+    assert config.verbose
 
 
 def test_a_compilers_switches_stay_off() -> None:

@@ -4,11 +4,15 @@ a compiler that is not there.
 
 from __future__ import annotations
 
+import contextlib
+import enum
+
 from .._device import device
 from .._dtype import dtype
 from .._errors import LinAlgError as _LinAlgError
 from .._size import Size
 from .._tensor import Tensor
+from ..amp.autocast_mode import autocast
 from ..autograd.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ..ops.random import Generator
 from . import _profiler
@@ -44,6 +48,29 @@ def _switch(value: bool = False) -> bool:
 
 _jit_set_profiling_executor = _jit_set_profiling_mode = _jit_override_can_fuse_on_cpu = _switch
 _jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _switch
+
+
+class DispatchKey(enum.Enum):
+    """Stages of torch's dispatcher that libraries name."""
+
+    AutocastCPU = "AutocastCPU"
+    AutocastCUDA = "AutocastCUDA"
+    AutocastXPU = "AutocastXPU"
+    AutogradCPU = "AutogradCPU"
+    CPU = "CPU"
+    Meta = "Meta"
+
+
+class DispatchKeySet(frozenset[DispatchKey]):
+    """A set of stages, made from one; `|` joins sets."""
+
+    def __new__(cls, key: DispatchKey) -> DispatchKeySet:
+        return super().__new__(cls, (key,))
+
+
+def _ExcludeDispatchKeyGuard(keys: frozenset[DispatchKey]) -> contextlib.AbstractContextManager[object]:
+    """A block without some stages; only autocasting is one here."""
+    return autocast("cpu", enabled=False) if DispatchKey.AutocastCPU in keys else contextlib.nullcontext()
 
 
 def _cuda_getDeviceCount() -> int:

@@ -1,5 +1,9 @@
 """The op table: one row per operator, by family. Importing this package registers every row."""
 
+import importlib
+import importlib.util
+from typing import Any
+
 from . import activation as activation
 from . import arithmetic as arithmetic
 from . import bitwise as bitwise
@@ -37,6 +41,7 @@ from . import loss as loss
 from . import mask as mask
 from . import matrix as matrix
 from . import multihead as multihead
+from . import namespace as namespace
 from . import network as network
 from . import norm as norm
 from . import order as order
@@ -64,3 +69,15 @@ from . import transcendental as transcendental
 from . import triangle as triangle
 from . import view as view
 from . import view_copy as view_copy
+from .namespace import OpNamespace, load_library
+
+__all__ = ["load_library"]
+
+
+def __getattr__(name: str) -> Any:
+    """As `torch.ops`: any name that is no module of ours is a namespace, if only an empty one."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    return OpNamespace(name)

@@ -35,9 +35,28 @@ def _values_and_keys(d: Any) -> tuple[list[Any], Any]:
     return list(d.values()), list(d)
 
 
+class MappingKey(NamedTuple):
+    """A step of a path into a nest: the key of a mapping."""
+
+    key: Any
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], Any]:
+    """How dicts are taken apart; libraries register their own mappings with these three."""
+    return _values_and_keys(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Any) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], Any]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
 SUPPORTED_NODES.update(
     {
-        dict: NodeDef(dict, _values_and_keys, lambda v, keys: dict(zip(keys, v, strict=True))),
+        dict: NodeDef(dict, _dict_flatten, _dict_unflatten),
         list: NodeDef(list, lambda x: (x, None), lambda v, _: list(v)),
         tuple: NodeDef(tuple, lambda x: (list(x), None), lambda v, _: tuple(v)),
         namedtuple: NodeDef(tuple, lambda x: (list(x), type(x)), lambda v, cls: cls(*v)),
@@ -56,7 +75,7 @@ def _is_namedtuple(tree: Any) -> bool:
     return isinstance(tree, tuple) and hasattr(tree, "_fields")
 
 
-def _node_type(tree: Any) -> Any:
+def _get_node_type(tree: Any) -> Any:
     return namedtuple if _is_namedtuple(tree) else type(tree)
 
 
@@ -100,7 +119,7 @@ class LeafSpec(TreeSpec):
 
 
 def tree_is_leaf(tree: Any, is_leaf: Any = None) -> bool:
-    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[list[Any], TreeSpec]:
@@ -113,7 +132,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Any) -> TreeSpec:
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
         return LeafSpec()
-    kind = _node_type(tree)
+    kind = _get_node_type(tree)
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
 
@@ -159,7 +178,7 @@ def tree_map(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
 def _flatten_up_to(spec: TreeSpec, tree: Any) -> list[Any]:
     if spec.is_leaf():
         return [tree]
-    if _node_type(tree) is not spec.type:
+    if _get_node_type(tree) is not spec.type:
         raise ValueError(f"Type mismatch; expected {spec.type.__name__}, but got {type(tree).__name__}.")
     children = SUPPORTED_NODES[spec.type].flatten_fn(tree)[0]
     if spec.type is dict:

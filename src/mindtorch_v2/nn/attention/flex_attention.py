@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._dtype import bool_
 from ...ops.creation import arange, ones
@@ -16,6 +16,9 @@ from ...ops.matrix import matmul
 from .. import functional as F
 
 Mask = Callable[[Any, Any, Any, Any], Any]
+
+# How many rows and columns a block of a mask has; libraries read it under this name.
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 def _places(*sizes: int) -> list[Any]:
@@ -92,9 +95,24 @@ def create_block_mask(
     return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN), BLOCK_SIZE)
 
 
+class AuxRequest(NamedTuple):
+    """What `flex_attention` is to return beside the output."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was asked for, None for the rest."""
+
+    lse: Any = None
+    max_scores: Any = None
+
+
 def flex_attention(
     query: Any, key: Any, value: Any, score_mod: Any = None, block_mask: BlockMask | None = None,
-    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None,
+    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None, *,
+    return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
     """Attention with scores changed by a function and places hidden by a mask; rows without any place give zeros."""
     if enable_gqa and query.size(1) != key.size(1):
@@ -110,7 +128,20 @@ def flex_attention(
     hidden = (scores == -math.inf).all(-1, keepdim=True)
     weights = F.softmax(scores, -1).masked_fill(hidden, 0.0)
     output = matmul(weights, value)
+    if return_aux is not None:
+        sums = scores.logsumexp(-1) if return_aux.lse else None
+        return output, AuxOutput(sums, scores.amax(-1) if return_aux.max_scores else None)
     return (output, scores.logsumexp(-1)) if return_lse else output
 
 
-__all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
+__all__ = [
+    "AuxOutput",
+    "AuxRequest",
+    "BlockMask",
+    "and_masks",
+    "create_block_mask",
+    "create_mask",
+    "flex_attention",
+    "noop_mask",
+    "or_masks",
+]

@@ -1,0 +1,137 @@
+"""What libraries on top of torch ask for: operators by namespace, operators of their own, storages of files, conditions,
+and the marks of models that could be quantized.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.nn.attention.flex_attention import AuxRequest, flex_attention
+
+# --- torch.ops --------------------------------------------------------------------------------------------------------
+
+
+def test_operators_are_found_by_namespace_and_overload() -> None:
+    x = torch.tensor([1.0, -2.0])
+    assert torch.ops.aten.add(x, x).tolist() == torch.ops.aten.add.Tensor(x, x).tolist() == [2.0, -4.0]
+    assert torch.ops.aten.relu.default(x).tolist() == [1.0, 0.0]
+    assert "Tensor" in torch.ops.aten.add.overloads()
+    assert repr(torch.ops.aten.add) == "<OpOverloadPacket(op='aten.add')>"
+
+
+def test_an_unknown_operator_or_overload_is_named() -> None:
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'vision' object has no attribute 'nms'"):
+        _ = torch.ops.vision.nms
+    with pytest.raises(AttributeError, match="'aten::relu' has no overload name 'Scalar'; it has default"):
+        _ = torch.ops.aten.relu.Scalar
+
+
+def test_a_compiled_extension_is_refused_as_one_that_does_not_fit() -> None:
+    with pytest.raises(OSError, match=r"_C\.so cannot be loaded: it is compiled for torch"):
+        torch.ops.load_library("_C.so")
+
+
+# --- torch.library ----------------------------------------------------------------------------------------------------
+
+
+def test_a_custom_op_is_callable_under_its_name_and_differentiable() -> None:
+    @torch.library.custom_op("test_library::square", mutates_args=())
+    def square(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+        return x * x * scale
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad, None
+
+    square.register_autograd(backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]))
+    x = torch.tensor([3.0], requires_grad=True)
+    y = torch.ops.test_library.square(x)
+    y.backward()
+    assert (y.item(), x.grad.item()) == (9.0, 6.0)
+    assert square(torch.tensor([2.0]), scale=0.5).item() == 2.0
+
+
+def test_a_library_defines_operators_and_their_kernels_one_by_one() -> None:
+    library = torch.library.Library("test_fragment", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="test_fragment::twice has no kernel"):
+        torch.ops.test_fragment.twice(torch.ones(1))
+    library.impl("twice", lambda x: x * 3, "CUDA")
+    library.impl("twice", lambda x: x * 2, "CPU")
+    assert torch.ops.test_fragment.twice(torch.ones(1)).item() == 2.0
+
+
+def test_names_of_operators_need_a_namespace() -> None:
+    with pytest.raises(ValueError, match="`namespace::name`, got 'square'"):
+        torch.library.define("square", "(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="operator a::b does not exist"):
+        torch.library.register_autograd("a::b", lambda ctx, grad: grad)
+
+
+# --- storages ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_storage_of_a_file_can_be_sliced_and_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(8)))
+    part = torch.UntypedStorage.from_file(str(path), False, 8)[4:8]
+    assert part.nbytes() == 4
+    assert torch.asarray(part, dtype=torch.uint8).view(torch.int16).tolist() == [0x0504, 0x0706]
+
+
+def test_a_typed_storage_has_no_slices() -> None:
+    storage = torch.arange(3.0).storage()
+    assert storage[1] == 1.0
+    with pytest.raises(RuntimeError, match="slices are only supported in UntypedStorage"):
+        _ = storage[0:2]
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "error"),
+    [
+        (torch._check, RuntimeError),
+        (torch._check_value, ValueError),
+        (torch._check_index, IndexError),
+        (torch._check_type, TypeError),
+        (torch._check_not_implemented, NotImplementedError),
+    ],
+)
+def test_a_condition_that_fails_raises_its_own_error(check: Any, error: type[Exception]) -> None:
+    check(True)
+    with pytest.raises(error, match="no good"):
+        check(False, lambda: "no good")
+    with pytest.raises(error, match="Expected cond to be True"):
+        check(False)
+
+
+def test_assertions_and_sizes() -> None:
+    torch._assert(True, "fine")
+    with pytest.raises(AssertionError, match="wrong"):
+        torch._assert(False, "wrong")
+    with pytest.raises(RuntimeError, match="Expected cond"):
+        torch._check_is_size(-1)
+    assert not isinstance(3, torch.SymInt)
+
+
+# --- models that could be quantized -----------------------------------------------------------------------------------
+
+
+def test_quantization_marks_pass_values_on_and_quantizing_is_refused() -> None:
+    x = torch.tensor([1.0, -2.0])
+    assert torch.ao.quantization.QuantStub()(x) is x
+    assert torch.nn.quantized.FloatFunctional().add_relu(x, x).tolist() == [2.0, 0.0]
+    with pytest.raises(NotImplementedError, match=r"prepare is not provided: .*float32 or bfloat16"):
+        torch.ao.quantization.prepare(torch.nn.Linear(1, 1))
+
+
+def test_flex_attention_returns_what_is_asked_for() -> None:
+    q = torch.ones(1, 1, 2, 4)
+    out, aux = flex_attention(q, q, q, return_aux=AuxRequest(lse=True))
+    assert out.shape == q.shape
+    assert aux.lse.flatten().tolist() == pytest.approx([2.6931472, 2.6931472])
+    assert aux.max_scores is None
