@@ -61,7 +61,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--active", "--steps", type=_steps, default=0, metavar="N", help="steps recorded then (all that follow)"
     )
     add_recorded(parser)
-    parser.add_argument("--all-threads", action="store_true", help="record every thread, not the main one alone")
+    parser.add_argument(
+        "--all-threads", action="store_true", help="record every thread and forked worker, not the main thread alone"
+    )
     parser.add_argument("--sort", default="self", choices=SORTS, help="order of the table (self)")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows of the table (20)")
     parser.add_argument("--no-report", action="store_true", help="do not write report.html")
@@ -112,6 +114,7 @@ def run(options: argparse.Namespace) -> int:
         os.path.join(folder, SPOOL),
         with_modules=True,
         all_threads=options.all_threads,
+        workers=options.all_threads,
         **{name: getattr(options, flag) for flag, name in RECORDED.items()},
     )
     say(f"profiling {name_of(options)}; Ctrl-C ends it and keeps the profile, `mindtorch top {os.getpid()}` watches it")

@@ -77,7 +77,7 @@ def _stop(request: dict[str, Any]) -> dict[str, Any]:
             raise RuntimeError("is not being profiled from outside; start it with `mindtorch attach PID start`")
         _attached.profile = None
         stopped._stop_trace()
-        capture = without_own_threads(stopped._recordings[0].capture())
+        capture = without_own_threads(stopped.newest_capture())
     files = write_files(capture, _attached.folder, os.path.basename(sys.argv[0]) or "program")
     return {"files": {**files, "spool": os.path.join(_attached.folder, SPOOL)}, "events": sum(map(len, capture.tracks))}
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _steps, _tap
-from . import run
 from .capture import STEP_PREFIX, Capture, Track
 from .export import write
+from .profiler import _KinetoProfile
 from .report import write_report
 
 Ints = NDArray[np.int64]
@@ -65,11 +65,11 @@ class ProgramProfile:
     def __init__(self, plan: Plan, spool: str | None = None, **wanted: Any) -> None:
         self.plan = plan
         self.steps = 0
-        self._spool = spool
-        self._wanted = wanted
+        self._profile = _KinetoProfile(spool=spool, **wanted)
+        # What warms up is recorded by a profile of its own, which keeps nothing.
+        self._rehearsal = _KinetoProfile(**{**wanted, "workers": False})
         self._phase = ""
-        self._window: run.profile | None = None
-        self._finished: run.profile | None = None
+        self._has_recorded = False
         self._mark: StepMark | None = None
         # Whose steps count, on which thread.
         self._leader: Any = None
@@ -77,6 +77,8 @@ class ProgramProfile:
 
     def start(self) -> None:
         _steps.LISTENERS.append(self._announced)
+        # Children that are forked before the first window may still live in it.
+        self._profile._begin_company()
         self._enter(self.plan.phase(0))
 
     def finish(self) -> Capture | None:
@@ -86,9 +88,10 @@ class ProgramProfile:
             # What follows the last step is none.
             self._mark.discard()
         self._enter("done")
-        if self._finished is None:
-            return None
-        return nested_steps(without_own_threads(self._finished._recordings[0].capture()))
+        inner = self._profile.profiler
+        capture = inner.newest_capture() if self._has_recorded and inner is not None else None
+        self._profile._end_company()
+        return None if capture is None else nested_steps(without_own_threads(capture))
 
     # Steps
 
@@ -133,21 +136,21 @@ class ProgramProfile:
     # Windows
 
     def _enter(self, phase: str) -> None:
-        """Close and open windows for the phase that begins. What warms up is recorded and dropped."""
+        """Close and open windows for the phase that begins."""
         if phase == self._phase:
             return
-        if self._window is not None:
-            window, self._window = self._window, None
-            window._stop_trace()
-            if self._phase == "active":
-                self._finished = window
+        if self._phase == "warmup":
+            self._rehearsal.stop_trace()
+        elif self._phase == "active":
+            self._profile.stop_trace()
+            self._has_recorded = True
         self._phase = phase
-        if phase in ("warmup", "active"):
-            self._window = run.profile(
-                use_kineto=True, spool=self._spool if phase == "active" else None, **self._wanted
-            )
-            self._window._prepare_trace()
-            self._window._start_trace()
+        if phase == "warmup":
+            self._rehearsal.prepare_trace()
+            self._rehearsal.start_trace()
+        elif phase == "active":
+            self._profile.prepare_trace()
+            self._profile.start_trace()
 
 
 def without_own_threads(capture: Capture) -> Capture:
