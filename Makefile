@@ -10,13 +10,16 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV    := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(VERSION))
 PARITY  := .venv-parity
 BROWSER := .venv-browser
+READERS := .venv-readers
 
 PARITY_TORCH    := torch==2.13.0
 PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
+READERS_TOOLS   := HolisticTraceAnalysis==0.5.0 torch-tb-profiler==0.4.3
+READERS_PACKAGES := viztracer==1.1.1 numpy ml_dtypes hypothesis pytest selenium pandas plotly networkx psutil pyyaml fsspec tensorboard
 BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check parity browser bench fmt clean
+.PHONY: help demo test check parity browser readers bench fmt clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +43,10 @@ parity: $(PARITY)/installed  ## compare with torch 2.13: tests, then the figures
 
 browser: $(BROWSER)/installed  ## test the HTML report in headless chromium (apt-get install chromium chromium-driver)
 	PYTHONPATH=src:tests/mindtorch_v2 $(BROWSER)/bin/python -m pytest -q tests/browser $(ARGS)
+
+readers: $(READERS)/installed  ## open our files with Perfetto, HTA, TensorBoard's plugin and speedscope (needs chromium, npm)
+	PYTHONPATH=src SPEEDSCOPE=$(READERS)/node_modules/speedscope \
+		$(READERS)/bin/python -m pytest -q -o filterwarnings=ignore tests/readers $(ARGS)
 
 bench: $(PARITY)/installed  ## measure speed beside torch, into benchmarks/results.json
 	PYTHONPATH=src $(PARITY)/bin/python benchmarks/run.py
@@ -68,4 +75,12 @@ $(PARITY)/installed: Makefile
 $(BROWSER)/installed: Makefile
 	$(PYTHON) -m venv $(BROWSER)
 	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check $(BROWSER_PACKAGES)
+	@touch $@
+
+# The tools ask for more than they use to read a file, hence without what they depend on.
+$(READERS)/installed: Makefile
+	$(PYTHON) -m venv $(READERS)
+	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check $(READERS_PACKAGES)
+	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(READERS_TOOLS)
+	npm install --silent --no-save --prefix $(READERS) speedscope@1
 	@touch $@

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from .. import tree
 from ..capture import MEMORY_EVENT_NAME, MEMORY_MARK, Capture, Track
 from ..metrics import Metrics
 from .chrome import concrete_text
-from .files import open_binary
+from .files import Writer, open_binary
 from .protobuf import Messages, fixed64, message, number, text
 
 Ints = NDArray[np.int64]
@@ -70,7 +70,7 @@ class _Interned:
 class _Writer:
     """The packets of one trace."""
 
-    def __init__(self, metrics: Metrics, file: IO[bytes]) -> None:
+    def __init__(self, metrics: Metrics, file: Writer) -> None:
         self.metrics = metrics
         self.file = file
         self.names = _Interned(_NAMES)

@@ -25,7 +25,7 @@ def write_speedscope(capture: Capture, path: str | os.PathLike[str]) -> None:
         "name": os.path.basename(os.fspath(path)),
         "activeProfileIndex": 0,
         "shared": {"frames": [_frame(name) for name in paths.frames]},
-        "profiles": [_profile(paths, number, track) for number, track in enumerate(capture.tracks)],
+        "profiles": _profiles(paths, capture.tracks),
     }
     with open_binary(path) as file:
         file.write(json.dumps(document, separators=(",", ":")).encode())
@@ -34,6 +34,12 @@ def write_speedscope(capture: Capture, path: str | os.PathLike[str]) -> None:
 def _frame(name: str) -> dict[str, Any]:
     frame = frame_of(name)
     return {"name": frame.name, "file": frame.file, "line": frame.line} if frame.file else {"name": frame.name}
+
+
+def _profiles(paths: Paths, tracks: list[Track]) -> list[dict[str, Any]]:
+    """One for each thread that did anything; speedscope wants at least one."""
+    found = [_profile(paths, number, track) for number, track in enumerate(tracks)]
+    return [profile for profile in found if profile["samples"]] or found[:1]
 
 
 def _profile(paths: Paths, number: int, track: Track) -> dict[str, Any]:
