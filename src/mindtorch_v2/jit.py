@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import typing
 import warnings
 from collections.abc import Iterator
 from typing import Any, Final
@@ -39,6 +40,10 @@ def trace_module(mod: Any, inputs: Any, *args: Any, **options: Any) -> Any:
 
 def script_if_tracing(fn: Any) -> Any:
     return fn
+
+
+# torch.jit.annotations gives the types of the typing module too.
+Dict, List, Optional, Tuple, Union = dict, list, typing.Optional, tuple, typing.Union
 
 
 class _BroadcastingList:

@@ -1,25 +1,24 @@
-"""torch.utils.tensorboard: SummaryWriter of the tensorboardX package, if it is installed."""
+"""torch.utils.tensorboard: SummaryWriter through the tensorboard package or, where only that is installed, tensorboardX."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from . import writer as _writer
+
 try:
-    from tensorboardX import SummaryWriter as _Writer
+    from tensorboardX import SummaryWriter as _Other
 except ImportError:
-    _Writer = None
+    _Other = None
 
+if _writer.EventFileWriter is None and _Other is None:
+    raise ModuleNotFoundError(
+        "No module named 'tensorboard': torch.utils.tensorboard writes through the tensorboard or the tensorboardX "
+        "package, and neither is installed. Install one: pip install tensorboard",
+        name="tensorboard",
+    )
 
-class _Missing:
-    """What stands for the writer where no package can write event files."""
+SummaryWriter: Any = _writer.SummaryWriter if _writer.EventFileWriter is not None else _Other
+FileWriter = _writer.FileWriter
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise ImportError(
-            "torch.utils.tensorboard.SummaryWriter needs the tensorboardX package, which is not installed; "
-            "install it with: pip install tensorboardX"
-        )
-
-
-SummaryWriter: Any = _Missing if _Writer is None else _Writer
-
-__all__ = ["SummaryWriter"]
+__all__ = ["FileWriter", "SummaryWriter"]
