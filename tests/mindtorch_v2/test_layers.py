@@ -67,7 +67,7 @@ PROFILER = [
     "children",
     "recover",
     "load",
-    "annotate steps emit roles",
+    "annotate steps emit roles execution_trace",
     "run",
     "legacy",
     "profiler",

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import weakref
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from .capture import Capture, Track
 from .config import RecordOptions
 from .merge import merge
 from .recorder import RECORDER
-from .spool import Spool, clock_name
+from .spool import Spool, clock_facts
 from .spoolfile import is_spool
 from .stored import Contents, Tables
 from .window import Window, leave_parent
@@ -44,18 +45,20 @@ def child_name() -> str:
 class Family:
     """The children a process forks while this is open, and the folder they write to."""
 
-    def __init__(self, options: RecordOptions) -> None:
+    def __init__(self, options: RecordOptions, spool: str | os.PathLike[str] | None = None) -> None:
         # What is chosen once, such as the clock, is chosen before there are children, who then share it.
         _tap.prepare(options.flags)
         self._options = options
         self._pid = os.getpid()
-        self._folder = tempfile.mkdtemp(prefix="mindtorch-workers-")
+        # Beside the parent's own spool they outlive everybody.
+        self._folder = tempfile.mkdtemp(prefix="mindtorch-workers-") if spool is None else _emptied(folder_of(spool))
         # Closing the second end tells all children that it is over; so does the death of this process.
         self._ears, self._voice = os.pipe()
         self._open = True
         self._window: Window | None = None
         self._spool: Spool | None = None
-        weakref.finalize(self, _clear, self._folder, self._pid)
+        if spool is None:
+            weakref.finalize(self, _clear, self._folder, self._pid)
         _families.append(self)
 
     def close(self) -> None:
@@ -96,27 +99,12 @@ class Family:
         """The capture together with what children recorded in the same stretch of time."""
         if self._pid != os.getpid():
             return capture
-        contents = self._contents(capture.stop_ns)
-        parts = [part for child in contents if (part := _part(child, capture)).tracks]
-        if not parts:
-            return capture
-        whole = merge([capture, *parts], [capture.process_name, *(part.process_name for part in parts)])
-        lost = [note for part in parts for note in part.notes]
-        own = [replace(track, pid=0, process_name="") for track in whole.tracks[: len(capture.tracks)]]
-        return replace(
-            capture,
-            tracks=own + whole.tracks[len(own) :],
-            kinds=whole.kinds,
-            inputs=whole.inputs,
-            stacks=whole.stacks,
-            memory_kind=whole.memory_kind,
-            notes=capture.notes + lost,
-        )
+        return joined(capture, self._contents(capture.stop_ns), clock_facts())
 
     def _contents(self, stop_ns: int) -> list[Contents]:
         """What the children have written, once it reaches up to `stop_ns` or there is nothing more to expect."""
         deadline = time.monotonic() + _PATIENCE_S
-        waiting = sorted(Path(self._folder).glob("*.mtspool"), key=lambda path: int(path.stem))
+        waiting = _spools(self._folder)
         done: dict[Path, Contents] = {}
         while waiting:
             late = []
@@ -132,17 +120,52 @@ class Family:
         return list(done.values())
 
 
+def folder_of(spool: str | os.PathLike[str]) -> str:
+    """Where the children of a process that spools write their own spools."""
+    return os.fspath(spool) + ".workers"
+
+
+def with_children(capture: Capture, folder: str, clock: Mapping[str, Any]) -> Capture:
+    """A capture that was read from a spool together with those of its children; `clock` is what its header says."""
+    found = [contents for path in _spools(folder) if (contents := _read(path)) is not None]
+    return joined(capture, found, clock)
+
+
+def _spools(folder: str) -> list[Path]:
+    """The files of children, by the number of the process."""
+    return sorted((path for path in Path(folder).glob("*.mtspool") if path.stem.isdigit()), key=lambda p: int(p.stem))
+
+
 def _read(path: Path) -> Contents | None:
     """What a child has written; None if that is nothing yet."""
     return Contents(path) if is_spool(path) else None
 
 
-def _part(contents: Contents, capture: Capture) -> Capture:
+def joined(capture: Capture, children: list[Contents], clock: Mapping[str, Any]) -> Capture:
+    """One capture of a process and its children."""
+    parts = [part for child in children if (part := _part(child, capture, clock)).tracks]
+    if not parts:
+        return capture
+    whole = merge([capture, *parts], [capture.process_name, *(part.process_name for part in parts)])
+    own = [replace(track, pid=0, process_name="") for track in whole.tracks[: len(capture.tracks)]]
+    return replace(
+        capture,
+        tracks=own + whole.tracks[len(own) :],
+        kinds=whole.kinds,
+        inputs=whole.inputs,
+        stacks=whole.stacks,
+        memory_kind=whole.memory_kind,
+        notes=capture.notes + [note for part in parts for note in part.notes],
+    )
+
+
+def _part(contents: Contents, capture: Capture, clock: Mapping[str, Any]) -> Capture:
     """What a child recorded while its parent's window was open, on the parent's clock."""
-    ahead = _ahead(contents.header)
+    ahead = _ahead(contents.header, clock)
     start, stop = capture.start_ns + ahead, capture.stop_ns + ahead
+    pauses = [[begin + ahead, end and end + ahead] for begin, end in capture.pauses]
     tables = Tables(contents)
-    found = [track for window in contents.windows.values() for track in tables.tracks(window, start, stop)]
+    found = [track for window in contents.windows.values() for track in tables.tracks(window, start, stop, pauses)]
     tracks = [_until(track, stop - start) for track in found]
     name = str(contents.header.get("process_name", ""))
     return replace(
@@ -154,17 +177,16 @@ def _part(contents: Contents, capture: Capture) -> Capture:
         memory_kind=tables.memory_kind,
         pid=int(contents.header.get("pid", 0)),
         process_name=name,
-        notes=[]
-        if contents.reaches(stop)
-        else [f"{name} ended while it recorded; its last events, one second at most, are lost"],
+        notes=[] if contents.reaches(stop) else [f"{name} ended while it recorded: its last events may be lost"],
     )
 
 
-def _ahead(header: dict[str, Any]) -> int:
-    """By how much a child's clock is ahead of ours: not at all if both count the same, as on one machine they do."""
-    if header.get("clock") == clock_name():
+def _ahead(child: Mapping[str, Any], parent: Mapping[str, Any]) -> int:
+    """By how much a child's clock is ahead: not at all if both count the same, as on one machine they do."""
+    if child.get("clock") == parent.get("clock"):
         return 0
-    return (int(header["clock_ns"]) - _tap.clock()) - (int(header["unix_ns"]) - time.time_ns())
+    clocks, times = (int(child[key]) - int(parent[key]) for key in ("clock_ns", "unix_ns"))
+    return clocks - times
 
 
 def _until(track: Track, length_ns: int) -> Track:
@@ -173,6 +195,14 @@ def _until(track: Track, length_ns: int) -> Track:
     columns = {name: getattr(track, name)[inside] for name in ("start_ns", "end_ns", "kind", "seq", "inputs", "stack")}
     columns["end_ns"] = np.minimum(columns["end_ns"], length_ns)
     return replace(track, **columns)
+
+
+def _emptied(folder: str) -> str:
+    """A folder without the spools of an earlier run."""
+    os.makedirs(folder, exist_ok=True)
+    for path in _spools(folder):
+        path.unlink()
+    return folder
 
 
 def _lives(pid: int) -> bool:

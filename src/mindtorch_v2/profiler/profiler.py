@@ -9,7 +9,6 @@ import os
 import socket
 import time
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
@@ -29,6 +28,7 @@ from .config import (
     parse_activities,
     supported_activities,
 )
+from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .export import memory_timeline
 from .lists import EventList
 from .metrics import Metrics
@@ -38,7 +38,7 @@ from .spool import Spool
 from .steps import KinetoStepTracker
 from .window import process_name
 
-__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = ["ExecutionTraceObserver", "ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
 
 PROFILER_STEP_NAME = "ProfilerStep"
 
@@ -58,19 +58,6 @@ def _warn_once(message: str) -> None:
     if message not in _shown_warnings:
         _shown_warnings.add(message)
         warnings.warn(message, stacklevel=4)
-
-
-class _ITraceObserver(ABC):
-    """What may be passed as `execution_trace_observer`."""
-
-    @abstractmethod
-    def start(self) -> None: ...
-
-    @abstractmethod
-    def stop(self) -> None: ...
-
-    @abstractmethod
-    def cleanup(self) -> None: ...
 
 
 class _KinetoProfile:
@@ -172,7 +159,7 @@ class _KinetoProfile:
             self._spool = self._spool or Spool(self.spool, process_name)
             self._spool.reopen()
         if self.workers and self._family is None:
-            self._family = Family(self._inner().config())
+            self._family = Family(self._inner().config(), self.spool)
 
     def _end_company(self) -> None:
         if self._family is not None:
@@ -198,9 +185,10 @@ class _KinetoProfile:
 
     def stop_trace(self) -> None:
         """End recording."""
+        inner = self._initialized("stopping trace")
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
-        inner = self._initialized("stopping trace")
+            inner.record_ids = getattr(self.execution_trace_observer, "record_ids", {})
         if self._roles is not None:
             self._roles.stop()
         inner._stop_trace()
@@ -265,7 +253,8 @@ class _KinetoProfile:
         title: str | None = None,
     ) -> reports.Report | None:
         """The last cycle as a report: written to an HTML file or, without a path, for a notebook to show inline."""
-        return self._initialized("making a report").report(path, before=before, title=title)
+        seen = () if self._roles is None else self._roles.sightings
+        return self._initialized("making a report").report(path, before=before, title=title, sightings=seen)
 
     def export_async(self, path: str | os.PathLike[str]) -> Export:
         """As `export`, in the background, so that a training loop goes on: `result()` waits and raises what went wrong.
@@ -437,7 +426,8 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
             with_flops=with_flops,
             with_modules=with_modules,
             experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
+            execution_trace_observer=execution_trace_observer
+            or ExecutionTraceObserver.build_execution_trace_obs_from_env(),
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .children import folder_of, with_children
 from .stored import Contents
 from .trace import Trace
 
@@ -15,4 +16,8 @@ def recover(path: str | os.PathLike[str], window: int | None = None) -> Trace:
     ended in order, up to when it reaches if not, and what was lost to damage. A file that is no spool gives a
     ValueError with the position.
     """
-    return Trace.of(Contents(path).capture(window))
+    contents = Contents(path)
+    capture = contents.capture(window)
+    if os.path.isdir(folder_of(path)):
+        capture = with_children(capture, folder_of(path), contents.header)
+    return Trace.of(capture)

@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
@@ -120,6 +120,8 @@ class profile:
         self._own_family: Family | None = None
         self.spool = spool
         self.trace_id = ""
+        # What an execution trace calls the same regions; see `export.chrome.write_trace`.
+        self.record_ids: Mapping[int, tuple[Sequence[int], Sequence[int], Sequence[int]]] = {}
         self.metadata: dict[str, str] = {}
         self.profiling_start_time_ns = 0
         self.profiling_end_time_ns = 0
@@ -214,7 +216,7 @@ class profile:
             self._spool = Spool(self.spool, process_name)
         spool = self.spool if isinstance(self.spool, Spool) else self._spool
         if self.workers and self._family is None:
-            self._own_family = Family(self.config())
+            self._own_family = Family(self.config(), None if spool is None else spool.path)
         family = self._family or self._own_family
         self._window = Window(self.config(), spool, self.trace_id, self.metadata, family)
         self.profiling_start_time_ns = time.perf_counter_ns()
@@ -353,7 +355,8 @@ class profile:
         filtered = self.activity_filters.get(ProfilerActivity.CPU)
         categories = None if filtered is None else [CATEGORIES[name] for name in filtered if name in CATEGORIES]
         known = self._views[0].metrics if self._views else Metrics(capture)
-        write_trace(known, path, self.trace_id, {**self.metadata, **(metadata or {})}, categories)
+        everything = {**self.metadata, **(metadata or {})}
+        write_trace(known, path, self.trace_id, everything, categories, self.record_ids)
 
     def export(self, path: str | PathLike[str]) -> None:
         """Write the newest cycle in the format that the end of the path names: see `profiler.export.FORMATS`."""
@@ -381,15 +384,16 @@ class profile:
         *,
         before: Capture | None = None,
         title: str | None = None,
+        sightings: Sequence[Any] = (),
     ) -> reports.Report | None:
         """A report of the newest cycle: written to an HTML file or, without a path, for a notebook to show.
 
-        With `before`, another capture, it also shows what has changed since.
+        With `before`, another capture, it also shows what has changed since; `sightings` tell what blocks of memory are.
         """
         if self._window is not None or not self._recordings:
             raise AttributeError("there is nothing to report yet: stop the profiler before report()")
         known = self._views[0].metrics.capture if self._views else self._recordings[0].capture()
-        made = reports.make_report(known, before=before, title=title)
+        made = reports.make_report(known, before=before, title=title, sightings=sightings)
         if path is None:
             return made
         made.save(path)

@@ -59,6 +59,11 @@ def clock_name() -> str:
     return time.get_clock_info("perf_counter").implementation if is_own else "given"
 
 
+def clock_facts() -> dict[str, Any]:
+    """What this process's clock counts, and what it shows at a Unix time."""
+    return {"clock": clock_name(), "clock_ns": _tap.clock(), "unix_ns": time.time_ns()}
+
+
 class _Piece(NamedTuple):
     """Packed rows on their way to the file."""
 
@@ -99,9 +104,7 @@ class Spool:
             "process_name": self._said_name,
             "main_thread": threading.main_thread().native_id or 0,
             "memory_kind": MEMORY_KIND,
-            "clock": clock_name(),
-            "clock_ns": _tap.clock(),
-            "unix_ns": time.time_ns(),
+            **clock_facts(),
             "python": sys.version.split()[0],
         }
 

@@ -11,7 +11,7 @@ import json
 import operator
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -342,10 +342,10 @@ class Tables:
     def _lose(self, what: str, count: int = 1) -> None:
         self._lost[what] = self._lost.get(what, 0) + count
 
-    def tracks(self, window: Window, start_ns: int, stop_ns: int) -> list[Track]:
-        """The tracks of a window as far as they lie between two times."""
+    def tracks(self, window: Window, start_ns: int, stop_ns: int, pauses: Sequence[Sequence[int]] = ()) -> list[Track]:
+        """The tracks of a window as far as they lie between two times, and outside of some pauses."""
         sorts = {event: sort for event, (_, sort) in self._contents._kinds.items() if sort}
-        bounds = Bounds(window.options, start_ns, stop_ns, window.pauses, window.crowded, sorts)
+        bounds = Bounds(window.options, start_ns, stop_ns, [*window.pauses, *pauses], window.crowded, sorts)
         lanes = sorted({*window.lanes, *window.rows, *window.memory, *window.open})
         return [self._track(window, lane, bounds) for lane in lanes]
 

@@ -1,0 +1,342 @@
+"""Threads, data loader workers and forked children in one capture; exports that run beside the program."""
+
+import gc
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _tap
+from mindtorch_v2.profiler import children, profile, record_function, recover, schedule
+from mindtorch_v2.profiler.capture import Capture
+from mindtorch_v2.profiler.recorder import RECORDER
+from mindtorch_v2.utils.data import DataLoader, Dataset
+from profiler_clock import op
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Warning. Profiler clears events"),
+]
+
+
+def capture_of(prof: profile) -> Capture:
+    assert prof.profiler is not None
+    return prof.profiler._recordings[0].capture()
+
+
+def names_of(capture: Capture, place: int) -> list[str]:
+    return [capture.kinds[kind].name for kind in capture.tracks[place].kind.tolist()]
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Do some work in a forked child; its process number."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return pid
+
+
+class Ones(Dataset):  # type: ignore[type-arg]
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.ones(4) * index
+
+
+# Threads
+
+
+def test_threads_that_run_already_and_threads_that_start_later_are_recorded() -> None:
+    begin, finish = threading.Barrier(2), threading.Barrier(2)
+
+    def work(name: str) -> None:
+        begin.wait()
+        with op(name):
+            pass
+        finish.wait()
+
+    def meet(name: str, thread: threading.Thread) -> None:
+        begin.wait()
+        finish.wait()
+        thread.join()
+
+    early = threading.Thread(target=work, args=("early",), name="early bird")
+    early.start()
+    with profile(all_threads=True) as prof:
+        meet("early", early)
+        late = threading.Thread(target=work, args=("late",), name="late comer")
+        late.start()
+        meet("late", late)
+    capture = capture_of(prof)
+    found = {track.name: names_of(capture, place) for place, track in enumerate(capture.tracks) if len(track)}
+    assert found == {"early bird": ["early"], "late comer": ["late"]}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python before 3.12 cannot trace threads that run already")
+def test_functions_of_threads_that_run_already_are_recorded() -> None:
+    begin, finish = threading.Barrier(2), threading.Barrier(2)
+
+    def seen() -> None:
+        with op("early"):
+            pass
+
+    def work() -> None:
+        begin.wait()
+        seen()
+        finish.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with profile(all_threads=True, with_stack=True) as prof:
+        begin.wait()
+        finish.wait()
+        thread.join()
+    (event,) = [event for event in prof.events() if event.name == "early"]
+    assert event.cpu_parent.name.endswith(": seen")
+
+
+# Children
+
+
+def test_a_forked_child_has_a_track_of_its_own(tmp_path: Path) -> None:
+    def work() -> None:
+        with record_function("in the child"):
+            torch.ones(3).exp()
+
+    with profile(workers=True, record_shapes=True, profile_memory=True) as prof, record_function("parent"):
+        pid = in_child(work)
+    capture = capture_of(prof)
+    assert [track.pid for track in capture.tracks] == [0, pid]
+    assert capture.tracks[1].process_name == f"child {pid}"
+    assert capture.tracks[1].native_id == pid
+    assert "aten::exp" in names_of(capture, 1)
+    assert names_of(capture, 0) == ["parent"]
+    assert len(capture.tracks[1].nbytes)
+    assert capture.notes == []
+    # On one clock: what the child did lies inside what the parent did meanwhile.
+    parent, child = capture.tracks
+    assert parent.start_ns[0] <= child.start_ns.min()
+    assert child.end_ns.max() <= parent.end_ns[0]
+    (exp,) = [event for event in prof.events() if event.name == "aten::exp"]
+    assert exp.input_shapes == [[3]]
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {event["pid"] for event in events if event.get("name") == "aten::exp"} == {pid}
+
+
+def test_regions_the_parent_has_open_are_not_the_childs() -> None:
+    with profile(workers=True, with_stack=True) as prof, record_function("parent"):
+        in_child(lambda: torch.ones(3).exp())
+    capture = capture_of(prof)
+    assert "parent" not in names_of(capture, 1)
+    assert names_of(capture, 0).count("parent") == 1
+
+
+def test_children_of_children_are_recorded() -> None:
+    def work() -> None:
+        with op("child"):
+            pass
+        in_child(lambda: op("grandchild").__enter__().__exit__())
+
+    with profile(workers=True) as prof:
+        in_child(work)
+    capture = capture_of(prof)
+    assert sorted(names_of(capture, place) for place in range(1, 3)) == [["child"], ["grandchild"]]
+
+
+def test_workers_of_a_data_loader_are_recorded_each_on_its_own() -> None:
+    with profile(workers=True) as prof:
+        batches = sum(1 for _ in DataLoader(Ones(), batch_size=2, num_workers=2))
+    assert batches == 4
+    capture = capture_of(prof)
+    workers = {track.process_name: place for place, track in enumerate(capture.tracks) if track.pid and len(track)}
+    assert sorted(workers) == ["DataLoader worker 0", "DataLoader worker 1"]
+    for place in workers.values():
+        assert names_of(capture, place).count("aten::mul") == 4
+    assert any(name.startswith("enumerate(DataLoader)") for name in names_of(capture, 0))
+
+
+def test_workers_that_outlive_the_window_are_in_it_up_to_its_end() -> None:
+    loader = DataLoader(Ones(), batch_size=2, num_workers=1, persistent_workers=True)
+    prof = profile(workers=True)
+    prof.start()
+    batches = iter(loader)
+    next(batches)
+    prof.stop()
+    capture = capture_of(prof)
+    worker = next(track for track in capture.tracks if track.pid and len(track))
+    assert worker.process_name == "DataLoader worker 0"
+    assert worker.end_ns.max() <= capture.stop_ns - capture.start_ns
+    assert list(batches)
+    batches._shutdown_workers()
+
+
+def test_a_schedule_cuts_what_workers_did_in_its_windows() -> None:
+    found: list[list[list[str]]] = []
+
+    def ready(prof: profile) -> None:
+        capture = capture_of(prof)
+        found.append([names_of(capture, place) for place in range(1, len(capture.tracks))])
+
+    prof = profile(workers=True, schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=ready)
+    with prof:
+        for number in range(4):
+            in_child(lambda number=number: op(f"child {number}").__enter__().__exit__())  # type: ignore[misc]
+            prof.step()
+    assert found == [[["child 1"]], [["child 3"]]]
+
+
+def test_without_workers_a_loaders_processes_record_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Asking(Ones):
+        def __getitem__(self, index: int) -> Any:
+            return torch.tensor(float(_tap.SLOT.recorder is not None))
+
+    with profile():
+        recorded = [batch.sum().item() for batch in DataLoader(Asking(), batch_size=4, num_workers=1)]
+    assert recorded == [0.0, 0.0]
+
+
+def test_a_child_that_leaves_the_block_leaves_the_parent_alone() -> None:
+    prof = profile(workers=True, with_stack=True)
+    prof.start()
+    in_child(prof.stop)
+    with op("after"):
+        pass
+    prof.stop()
+    assert "after" in names_of(capture_of(prof), 0)
+    assert RECORDER.sessions == []
+
+
+def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(children.tempfile, "tempdir", str(tmp_path))
+    with profile(workers=True) as prof:
+        in_child(lambda: torch.ones(2))
+    assert len(capture_of(prof).tracks) == 2
+    assert os._exit is children._exit
+    del prof
+    gc.collect()
+    assert children._families == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spool_keeps_the_spools_of_children(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    for name in ("first", "second"):
+        with profile(workers=True, spool=path) as prof:
+            with op("parent"):
+                pass
+            in_child(lambda name=name: op(name).__enter__().__exit__())  # type: ignore[misc]
+    live, found = capture_of(prof), recover(path)
+    for capture in (live, found):
+        assert [names_of(capture, place) for place in range(len(capture.tracks))] == [["parent"], ["second"]]
+        assert [track.pid for track in capture.tracks] == [0, live.tracks[1].pid]
+    assert np.array_equal(live.tracks[1].start_ns, found.tracks[1].start_ns)
+
+
+def test_other_clocks_are_aligned_by_the_time_of_day() -> None:
+    parent = {"clock": "one", "clock_ns": 1000, "unix_ns": 5_000_000}
+    child = {"clock": "other", "clock_ns": 70_000, "unix_ns": 5_000_400}
+    assert children._ahead(child, parent) == 70_000 - 1000 - 400
+    assert children._ahead(parent, parent) == 0
+
+
+# Exports in the background
+
+
+def test_an_export_in_the_background_writes_the_same_file(tmp_path: Path) -> None:
+    with profile(record_shapes=True) as prof:
+        prof.add_metadata("purpose", "test")
+        torch.ones(3).exp()
+    path = tmp_path / "trace.json"
+    export = prof.export_async(path)
+    assert export.result() == str(path)
+    assert export.done()
+    assert "complete" in repr(export)
+    written = path.read_bytes()
+    prof.export_chrome_trace(path)
+    assert path.read_bytes() == written
+
+
+def test_the_next_cycle_does_not_change_what_is_exported(tmp_path: Path) -> None:
+    released = threading.Event()
+    prof = profile()
+    prof.start()
+    with op("first"):
+        pass
+    prof.stop()
+    assert prof.profiler is not None
+    recording = prof.profiler._recordings[0]
+    read = recording._read
+
+    def held() -> Capture:
+        released.wait(60)
+        return read()
+
+    recording._read = held  # type: ignore[method-assign]
+    export = prof.export_async(tmp_path / "first.json")
+    assert not export.wait(0)
+    with pytest.raises(TimeoutError, match="not complete"):
+        export.result(0)
+    prof.start()
+    with op("second"):
+        pass
+    released.set()
+    export.result()
+    prof.stop()
+    text = (tmp_path / "first.json").read_text()
+    assert '"first"' in text
+    assert '"second"' not in text
+
+
+def test_a_failed_export_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with profile() as prof, op("aten::add"):
+        pass
+    with caplog.at_level(logging.ERROR):
+        export = prof.export_async(tmp_path / "no folder" / "trace.json")
+        assert export.wait()
+    assert "failed: FileNotFoundError" in caplog.text
+    with pytest.raises(FileNotFoundError):
+        export.result()
+    assert "failed" in repr(export)
+
+
+def test_what_cannot_be_exported_is_said_at_once(tmp_path: Path) -> None:
+    prof = profile()
+    with pytest.raises(AssertionError, match="initialized"):
+        prof.export_async(tmp_path / "trace.json")
+    with prof, pytest.raises(AttributeError, match="stop the profiler"):
+        prof.export_async(tmp_path / "trace.json")
+    with pytest.raises(ValueError, match="format"):
+        prof.export_async(tmp_path / "trace.xyz")
+
+
+def test_the_program_waits_for_its_exports(tmp_path: Path) -> None:
+    program = """
+import sys
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+with profile() as prof:
+    for _ in range(2000):
+        torch.ones(2)
+prof.export_async(sys.argv[1])
+"""
+    path = tmp_path / "trace.json"
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, env=os.environ)
+    assert len(json.loads(path.read_text())["traceEvents"]) > 2000
