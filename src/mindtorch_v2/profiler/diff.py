@@ -31,6 +31,8 @@ _ENOUGH_FOR_PACE = 5
 # The least noise assumed of a mean of few samples, the run-to-run drift of a whole program assumed where only one run
 # a side is there, and how far apart most groups may lie to count as moving together (all relative).
 _LEAST_NOISE, _DRIFT, _TOGETHER = 0.03, 0.05, 0.04
+# Parts of a run whose paces are compared.
+_PARTS = 4
 _NORMAL_95 = 1.959964
 
 
@@ -237,12 +239,27 @@ def _shares(self_ns: Floats) -> Floats:
 
 def _without_steps_pace(logs: Floats) -> Floats:
     """Samples of one side without what all groups of a step share: slow steps are slow for all."""
+    rest: Floats = logs - _paces(logs)[:, None]
+    return rest
+
+
+def _paces(logs: Floats) -> Floats:
+    """How slow each step of one side was for most groups, beside a typical step; nothing where there are few groups."""
     everywhere = ~np.isnan(logs).any(axis=0)
     if int(everywhere.sum()) < _ENOUGH_FOR_PACE or len(logs) < 2:
-        return logs
+        return np.zeros(len(logs))
     steady = logs[:, everywhere]
-    rest: Floats = logs - np.median(steady - np.median(steady, axis=0), axis=1)[:, None]
-    return rest
+    paces: Floats = np.median(steady - np.median(steady, axis=0), axis=1)
+    return paces
+
+
+def _drift(logs: Floats) -> float:
+    """How far the pace may differ from run to run, judged from one: a machine that is unsteady within a run is so
+    between runs."""
+    if len(logs) < 2 * _PARTS:
+        return _DRIFT
+    parts = [float(np.median(part)) for part in np.array_split(_paces(logs), _PARTS)]
+    return max(_DRIFT, 2 * float(np.std(parts, ddof=1)))
 
 
 def _pace(sides: list[Location], large: NDArray[np.bool_]) -> float:
@@ -304,7 +321,10 @@ def _overall(samples: _Samples, within: float, rules: Rules, margin: float) -> C
         return Change(math.nan, math.nan, math.nan, 1.0, UNCLEAR)
     runs = [len(whole) for whole in wholes]
     measured = min(runs) > 1
-    drifts = [max(float(whole.var(ddof=1)), (_DRIFT / 2) ** 2) if measured else _DRIFT**2 for whole in wholes]
+    drifts = [
+        max(float(whole.var(ddof=1)), (_DRIFT / 2) ** 2) if measured else _drift(log) ** 2
+        for whole, log in zip(wholes, samples.logs)
+    ]
     error = math.sqrt(within**2 + sum(drift / count for drift, count in zip(drifts, runs)))
     freedom = np.array([sum(runs) - 2.0 if measured else 1e6])
     t = math.copysign(max(abs(effect) - margin, 0) / error, effect)
