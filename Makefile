@@ -14,6 +14,7 @@ READERS := .venv-readers
 
 PARITY_TORCH    := torch==2.13.0
 PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
+RECORDING_TESTS := $(wildcard tests/mindtorch_v2/test_profiler*.py) tests/mindtorch_v2/test_rows.py
 READERS_TOOLS   := HolisticTraceAnalysis==0.5.0 torch-tb-profiler==0.4.3
 READERS_PACKAGES := viztracer==1.1.1 numpy ml_dtypes hypothesis pytest selenium pandas plotly networkx psutil pyyaml fsspec tensorboard
 BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
@@ -28,8 +29,9 @@ help:  ## list the targets
 demo: $(VENV)/installed  ## train a small GPT under the profiler: losses, table, trace, report
 	$(VENV)/bin/python -m mindtorch_v2 examples/gpt.py --steps 10 --profile demo
 
-test: $(VENV)/installed  ## run the test suite (no torch needed)
+test: $(VENV)/installed  ## run the test suite (no torch needed), recording tests once more without the compiled helper
 	$(VENV)/bin/python -m pytest -q -n $(JOBS) $(ARGS)
+	$(if $(ARGS),,MINDTORCH_PURE=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) $(RECORDING_TESTS))
 
 check: $(VENV)/installed  ## lint, formatting, types and layers
 	$(VENV)/bin/ruff check .
@@ -60,16 +62,17 @@ clean:  ## remove environments, caches and builds
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is installed once, and again only when what it is made from changes.
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: pyproject.toml src/mindtorch_v2/_helper.c
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 # torch comes first and alone, so that nothing else has a say in which build of it is chosen.
-$(PARITY)/installed: Makefile
+$(PARITY)/installed: Makefile pyproject.toml src/mindtorch_v2/_helper.c
 	$(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_TORCH)
 	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_PACKAGES)
+	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 $(BROWSER)/installed: Makefile

@@ -122,7 +122,7 @@ def array_of(argument: Argument) -> str:
 
 
 def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
-    """Source of the tuple that stands for a call's inputs; tensors in it are ids of their layouts.
+    """Source of the parts of the tuple that stands for a call's inputs; tensors in it are ids of their layouts.
 
     `numbers` names the tensor arguments that are numbers in this case; None where that is not known.
     """
@@ -138,6 +138,8 @@ def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
             parts.append(constant)
         elif argument.type == "Tensor" and op.takes_numbers and numbers is None:
             parts.append(f"(LAYOUT({name}) if {plain(name)} else {other})")
+        elif argument.type == "Tensor" and not (numbers and argument.name in numbers) and _tap.HELPER is not None:
+            parts.append(name)  # the helper looks its layout up
         elif argument.type == "Tensor" and not (numbers and argument.name in numbers):
             lines.add("try:", f"    k_{name} = {name}._k", "except AttributeError:", f"    k_{name} = None")
             lines.add(f"if k_{name} is None: k_{name} = LAYOUT({name})")
@@ -148,18 +150,25 @@ def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
             parts.append(name)
         else:
             parts.append(f"({other})")
-    return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+    return ", ".join(parts)
 
 
 def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None = None) -> None:
     """What is recorded before the op itself; leaves the lines inside a `try`."""
+    if _tap.HELPER is not None:
+        begin = ["SEQ" if op.takes_tensors else "-1"]
+        if flags & _tap.SHAPES and op.schema.arguments:
+            begin.append(_inputs_key(lines, op, numbers))
+        lines.add(f"{'BEGIN' if len(begin) == 1 else 'BEGIN_WITH'}({', '.join(begin)})", "try:")
+        lines.depth += 1
+        return
     # Underscores keep locals apart from arguments, some of which are called key or out.
     lines.add("try:", "    lane = LANES.lane", "except AttributeError:", "    lane = LANE()")
     lines.add("out_ = lane.out" if flags & _WIDE else "out_ = lane.lean_out")
     lines.add("seq = SEQ if lane.grad else -1" if op.takes_tensors else "seq = -1")
     if flags & _tap.SHAPES:
         key = _inputs_key(lines, op, numbers)
-        lines.add(f"key_ = {key}", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
+        lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
         lines.add("except TypeError:", "    ins = INTERN(FREEZE(key_))")
     if flags & _tap.STACKS:
         lines.add("stack = ENTER_OP()")
@@ -171,6 +180,9 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
 
 def close_event(lines: Lines, op: Any, flags: int) -> None:
     lines.depth -= 1
+    if _tap.HELPER is not None:
+        lines.add("finally:", f"    END({op.event})")
+        return
     inputs = "ins" if flags & _tap.SHAPES else "0"
     stack = "stack" if flags & _tap.STACKS else "0"
     row = f"{op.event}, seq, {inputs}, {stack}" if flags & _WIDE else f"{op.event}, seq"
@@ -324,6 +336,8 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     if flags & _tap.MEMORY and op.calls is not None:
         # The ops of the body have counted the memory.
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None", "t0_._ag = None")
+    elif flags & _tap.MEMORY and _tap.HELPER is not None:
+        lines.add("t0_._v = COUNT(r0)", "t0_._ag = None")
     elif flags & _tap.MEMORY:
         # What CountedStorage does; the end of the event notes it.
         lines.add("t0_._v = token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes", "t0_._ag = None")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _tap
 from ._codegen import (
     Lines,
     array_of,
@@ -363,9 +364,17 @@ def forward_source(op: Any, flags: int | None = None) -> str:
     if flags is None or not op.records:
         lines.add(f"if HOOK: return {_slow(op)}")
     else:
-        lines.add("if HOOK:", f"    if not RECORDING: return {_slow(op)}")
+        lines.add("if HOOK:")
         lines.depth += 1
+        hushed = _tap.HELPER is not None and flags & _tap.STACKS
+        if hushed:
+            lines.add("HUSH()", "try:")
+            lines.depth += 1
+        lines.add(f"if not RECORDING: return {_slow(op)}")
         _paths(lines, op, flags, recorded=True)
+        if hushed:
+            lines.depth -= 1
+            lines.add("finally:", "    SPEAK()")
         lines.depth -= 1
     _paths(lines, op, 0, recorded=False)
     return lines.text()

@@ -452,7 +452,19 @@ def _recorded_slow(op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, 
     if op.number_event != event and not isinstance(args[1], Tensor):
         event = op.number_event
     with _tap.region(event, seq, inputs):
-        return run(op, args)
+        return run(op, args) if _tap.SLOT.watcher is None else _watched_slow(op, args, run, _tap.SLOT.watcher)
+
+
+def _watched_slow(
+    op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, ...]], Any], watcher: _tap.Watcher
+) -> Any:
+    watcher.given(args[: len(op.schema.arguments)], f"aten::{op.text}")
+    result = run(op, args)
+    if op.schema.returns_list:
+        watcher.made((list(result),))
+    else:
+        watcher.made(tuple(result) if len(op.schema.returns) > 1 else (result,))
+    return result
 
 
 def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
@@ -1205,3 +1217,13 @@ NAMESPACE.update(
     SIZES=_sizes,
     STACK=None,
 )
+
+if _tap.HELPER is not None:
+    _tap.HELPER.connect(
+        make_lane=_new_lane, input_ids=_tap.INPUT_IDS, intern=_tap.intern_inputs, freeze=freeze, layout=_layout,
+        tensor=Tensor, parameter=Parameter, ndarray=np.ndarray,
+    )  # fmt: skip
+    NAMESPACE.update(
+        BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
+        HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
+    )  # fmt: skip

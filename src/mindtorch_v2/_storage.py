@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _tap
 
 _SLOT, _LANES, _NAMESPACE = _tap.SLOT, _tap.LANES, _tap.NAMESPACE
 
 
-class Storage:
-    """Shared by every tensor that looks at one block of memory. `version` counts in-place changes."""
+if TYPE_CHECKING or _tap.HELPER is None:
 
-    __slots__ = ("version", "__weakref__")
+    class Storage:
+        """Shared by every tensor that looks at one block of memory. `version` counts in-place changes."""
 
-    def __init__(self) -> None:
-        self.version = 0
+        __slots__ = ("version", "__weakref__")
 
+        def __init__(self) -> None:
+            self.version = 0
 
-class CountedStorage(Storage):
-    """A storage whose allocation a recorder has seen; it reports its end too. Made only while memory is recorded."""
+    class CountedStorage(Storage):
+        """A storage whose allocation a recorder has seen; it reports its end too. Made while memory is recorded."""
 
-    __slots__ = ("nbytes",)
+        __slots__ = ("nbytes",)
 
-    def __init__(self, array: Any) -> None:
-        self.version = 0
-        nbytes = self.nbytes = array.nbytes
-        recorder = _SLOT.recorder
-        if recorder is not None:
-            # The token's own address stands for the block's: NumPy takes 1 µs to tell a data pointer.
-            recorder.allocated(nbytes, id(self))
+        def __init__(self, array: Any) -> None:
+            self.version = 0
+            nbytes = self.nbytes = array.nbytes
+            recorder = _SLOT.recorder
+            if recorder is not None:
+                # The token's own address stands for the block's: NumPy takes 1 µs to tell a data pointer.
+                recorder.allocated(nbytes, id(self))
 
-    def __del__(self) -> None:
-        if _SLOT.recorder is not None:
-            try:
-                lane = _LANES.lane
-            except AttributeError:
-                lane = _tap.current_lane()
-            marks = lane.marks
-            marks += (_NAMESPACE["clock"](), -self.nbytes, id(self))
+        def __del__(self) -> None:
+            if _SLOT.recorder is not None:
+                try:
+                    lane = _LANES.lane
+                except AttributeError:
+                    lane = _tap.current_lane()
+                marks = lane.marks
+                marks += (_NAMESPACE["clock"](), -self.nbytes, id(self))
+
+else:
+    Storage, CountedStorage = _tap.HELPER.Storage, _tap.HELPER.CountedStorage
 
 
 class View:

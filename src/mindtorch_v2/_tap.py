@@ -6,10 +6,35 @@ and the per-thread lanes that finished regions are written to. It does not know 
 
 from __future__ import annotations
 
+import importlib
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _lists
+from ._lists import MEMORY_WIDTH, ROW_WIDTH
+
+
+def _load_helper() -> Any:
+    """The compiled helper, which writes rows in C; None where it was not built or is not wanted."""
+    if os.environ.get("MINDTORCH_PURE", "") not in ("", "0"):
+        return None
+    try:
+        return importlib.import_module(f"{__package__}._helper")
+    except ImportError:
+        return None
+
+
+HELPER = _load_helper()
+
+if TYPE_CHECKING or HELPER is None:
+    Rows = _lists.Rows
+else:
+    Rows = HELPER.Lane
+
+__all__ = ["MEMORY_WIDTH", "ROW_WIDTH"]
 
 # Scopes of events, numbered as torch.profiler.RecordScope.
 FUNCTION, BACKWARD_FUNCTION, USER_SCOPE = 0, 1, 7
@@ -19,13 +44,6 @@ SHAPES, STACKS, MEMORY, MODULES = 1, 2, 4, 8
 # The bits that change what an op does; calls of modules are no business of ops.
 OP_FLAGS = SHAPES | STACKS | MEMORY
 
-# One finished region is a row of plain ints in its lane, appended when it ends:
-# start_ns, end_ns, event id, sequence number (-1: none), inputs id (0: not recorded), stack id (0: not recorded).
-ROW_WIDTH = 6
-# A row that ends before inputs and stack.
-LEAN_WIDTH = 4
-# One allocation or free: time_ns, bytes (negative: free), a number that stands for the block while it lives.
-MEMORY_WIDTH = 3
 
 # Namespace of all generated code. HOOK: something (recorder, function mode, autocast) wants to see ops.
 # SEQ: number of the next autograd node.
@@ -35,7 +53,7 @@ NAMESPACE: dict[str, Any] = {
     # Whether a recorder is all that wants to see ops.
     "RECORDING": False,
     "SEQ": 0,
-    "clock": time.perf_counter_ns,
+    "clock": time.perf_counter_ns if HELPER is None else HELPER.clock,
     # Whether the calling thread builds graphs; grad mode puts its own here.
     "GRAD": lambda: True,
 }
@@ -142,98 +160,25 @@ def layout_id(array: Any) -> int:
     return found
 
 
-class _Nowhere:
-    """Takes the rows of a thread nobody listens to."""
+class Lane(Rows):
+    """Where one thread writes its finished regions."""
 
-    __slots__ = ()
-
-    def __iadd__(self, row: Iterable[int]) -> _Nowhere:
-        return self
-
-
-NOWHERE = _Nowhere()
-
-
-class Lane:
-    """Where one thread writes its finished regions. `out` is what rows are added to, `lean_out` what rows without
-    inputs and stack are added to (the first four ints alone), `marks` what allocations and frees are added to: the
-    lists themselves, or `NOWHERE` while nobody listens to the thread."""
-
-    __slots__ = (
-        "rows", "out", "lean", "lean_out", "memory", "marks", "grad", "open", "ident", "native_id", "name", "index",
-    )  # fmt: skip
+    __slots__ = ("open", "ident", "native_id", "name", "index")
 
     def __init__(self, index: int) -> None:
-        self.rows: list[int] = []
-        self.out: Any = self.rows
-        self.lean: list[int] = []
-        self.lean_out: Any = self.lean
-        self.memory: list[int] = []
-        self.marks: Any = self.memory
-        # Whether the thread builds graphs. Whoever switches grad mode keeps this true; asking a ContextVar takes long.
-        self.grad: bool = NAMESPACE["GRAD"]()
+        super().__init__()
+        # Whoever switches grad mode keeps this true; asking a ContextVar for each op takes long.
+        self.grad = NAMESPACE["GRAD"]()
         # Regions that are still open, innermost last: [start_ns, event id, seq, inputs id, stack id].
         self.open: list[list[int]] = []
         thread = threading.current_thread()
         self.ident = threading.get_ident()
-        global lanes_exist
-        lanes_exist = True
         self.native_id = threading.get_native_id()
         self.name = thread.name
         self.index = index
-
-    def listen(self, wanted: bool) -> None:
-        """Keep (or drop) what the thread writes from now on. A dropping lane costs its thread no test."""
-        self.out = self.rows if wanted else NOWHERE
-        self.lean_out = self.lean if wanted else NOWHERE
-        self.marks = self.memory if wanted else NOWHERE
-
-    def write(self, row: tuple[int, ...]) -> None:
-        """Add the row of a region that has ended, to the list that ops use at the time."""
-        if SLOT.flags & (SHAPES | STACKS) or row[4] or row[5]:
-            out = self.out
-            out += row
-        else:
-            out = self.lean_out
-            out += row[:LEAN_WIDTH]
-
-    def note(self, mark: Iterable[int]) -> None:
-        """Add an allocation or a free."""
-        marks = self.marks
-        marks += mark
-
-    def take(self) -> tuple[list[int] | bytes, list[int] | bytes]:
-        """What the thread has written, rows and memory, which leaves the lane; bytes are native 64-bit ints.
-
-        One other thread at a time may call it while this one goes on writing.
-        """
-        rows, lean = _cut(self.rows), _cut(self.lean)
-        if lean:
-            rows = _merged(rows, _widened(lean)) if rows else _widened(lean)
-        return rows, _cut(self.memory)
-
-
-def _cut(flat: list[int]) -> list[int]:
-    """Move out what a list holds now. Each step is atomic and rows come at the end only, so none is lost."""
-    part = flat[:]
-    del flat[: len(part)]
-    return part
-
-
-def _widened(lean: list[int]) -> list[int]:
-    """Lean rows as full ones."""
-    wide = [0] * (len(lean) // LEAN_WIDTH * ROW_WIDTH)
-    for column in range(LEAN_WIDTH):
-        wide[column::ROW_WIDTH] = lean[column::LEAN_WIDTH]
-    return wide
-
-
-def _merged(one: list[int], other: list[int]) -> list[int]:
-    """The rows of both in the order in which they ended; needed only where the recorder's flags have changed."""
-    rows = [flat[at : at + ROW_WIDTH] for flat in (one, other) for at in range(0, len(flat), ROW_WIDTH)]
-    # Of regions that end together the one that began later is the inner one.
-    rows.sort(key=lambda row: (row[1], -row[0]))
-    return [value for row in rows for value in row]
+        self.listen(True)
+        global lanes_exist
+        lanes_exist = True
 
 
 # The calling thread's lane as attribute `lane`, once it has one. A plain `threading.local` reads fastest.
@@ -242,10 +187,22 @@ LANES = threading.local()
 lanes_exist = False
 
 
+def settle(lane: Lane | None) -> None:
+    """Make a lane the calling thread's own, or take it away."""
+    if lane is not None:
+        LANES.lane = lane
+    elif hasattr(LANES, "lane"):
+        del LANES.lane
+    if HELPER is not None:
+        HELPER.adopt(lane)
+
+
 class Recorder:
     """What the tap needs of a recorder: the flags it asks for and where to find stacks, lanes and frees."""
 
     flags: int = 0
+    # Whether it goes on in the worker processes of a data loader.
+    follows: bool = False
 
     def lane_for_thread(self) -> Lane:
         """A lane for the calling thread, which has none yet; a dropping one if the thread is not recorded."""
@@ -273,11 +230,31 @@ class Recorder:
         raise NotImplementedError
 
 
+class Watcher:
+    """What sees regions themselves, with the values that go into them and come out. Ops then take their slow path."""
+
+    def enter(self, event: int, seq: int) -> Any:
+        """A region begins; what is returned stands for it."""
+        raise NotImplementedError
+
+    def given(self, values: Iterable[Any], schema: str = "") -> None:
+        """What goes into the region that the calling thread entered last."""
+        raise NotImplementedError
+
+    def made(self, values: Iterable[Any]) -> None:
+        """What comes out of it."""
+        raise NotImplementedError
+
+    def leave(self, node: Any) -> None:
+        raise NotImplementedError
+
+
 class _Slot:
     """The state of the tap; listeners are told when the recorder's flags change."""
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
+        self.watcher: Watcher | None = None
         self.flags = 0
         self.reasons: set[str] = set()
         self.listeners: list[Callable[[int], None]] = []
@@ -296,10 +273,32 @@ def set_reason(reason: str, active: bool) -> None:
         NAMESPACE["HOOK"] = bool(SLOT.reasons)
 
 
+def watch(watcher: Watcher | None) -> None:
+    """Have regions shown to a watcher (None: to nobody) while a recorder is there."""
+    SLOT.watcher = watcher
+    set_reason("watcher", watcher is not None)
+
+
 def prepare(flags: int) -> None:
     """Have everything made that a recorder with these flags will need."""
+    global _clock_chosen
+    if not _clock_chosen and HELPER is not None and _counter_is_a_clock():
+        HELPER.use_counter()
+    _clock_chosen = True
     for preparer in SLOT.preparers:
         preparer(flags)
+
+
+_clock_chosen = False
+
+
+def _counter_is_a_clock() -> bool:
+    """Whether the kernel itself trusts the CPU's time stamp counter."""
+    try:
+        with open("/sys/devices/system/clocksource/clocksource0/current_clocksource") as file:
+            return file.read().strip() == "tsc"
+    except OSError:
+        return False
 
 
 def install(recorder: Recorder | None) -> None:
@@ -307,6 +306,9 @@ def install(recorder: Recorder | None) -> None:
     flags = recorder.flags if recorder is not None else 0
     changed = flags != SLOT.flags or recorder is not SLOT.recorder
     SLOT.recorder, SLOT.flags = recorder, flags
+    _lists.Rows.wide = bool(flags & (SHAPES | STACKS))
+    if HELPER is not None:
+        HELPER.set_recording(recorder is not None, flags)
     if changed:
         for listener in SLOT.listeners:
             listener(flags)
@@ -314,7 +316,11 @@ def install(recorder: Recorder | None) -> None:
 
 
 def set_clock(clock: Callable[[], int]) -> None:
-    """Replace the nanosecond clock (tests inject one)."""
+    """Replace the nanosecond clock (tests inject one); `time.perf_counter_ns` is the usual one."""
+    if HELPER is not None:
+        usual = clock is time.perf_counter_ns or clock is HELPER.clock
+        HELPER.set_clock(None if usual else clock)
+        clock = HELPER.clock if usual else clock
     NAMESPACE["clock"] = clock
 
 
@@ -331,7 +337,8 @@ def current_lane() -> Lane | None:
         return None
     lane: Lane | None = getattr(LANES, "lane", None)
     if lane is None:
-        lane = LANES.lane = recorder.lane_for_thread()
+        lane = recorder.lane_for_thread()
+        settle(lane)
     return lane
 
 
@@ -355,9 +362,10 @@ class region:
     It stays on its lane's `open` list while it runs, so that a recorder that stops in between can tell it was open.
     """
 
-    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry")
+    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry", "_node")
 
     def __init__(self, event: int, seq: int = -1, inputs: int = 0) -> None:
+        self._node: Any = None
         self._event = event
         self._seq = seq
         self._inputs = inputs
@@ -365,6 +373,8 @@ class region:
         self._entry: list[int] = []
 
     def __enter__(self) -> region:
+        if SLOT.watcher is not None and SLOT.recorder is not None:
+            self._node = SLOT.watcher.enter(self._event, self._seq)
         lane = self._lane = current_lane() if SLOT.recorder is not None else None
         if lane is not None:
             recorder = SLOT.recorder
@@ -374,6 +384,10 @@ class region:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self._node is not None:
+            node, self._node = self._node, None
+            if SLOT.watcher is not None:
+                SLOT.watcher.leave(node)
         lane = self._lane
         if lane is None:
             return

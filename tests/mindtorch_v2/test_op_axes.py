@@ -47,7 +47,8 @@ class ListRecorder(_tap.Recorder):
 
     def names(self) -> list[str]:
         rows, _ = self.lane.take()
-        return [_tap.EVENTS[rows[i + 2]].name for i in range(0, len(rows), _tap.ROW_WIDTH)]
+        flat = np.frombuffer(rows, np.int64) if isinstance(rows, bytes) else rows
+        return [_tap.EVENTS[event].name for event in flat[2 :: _tap.ROW_WIDTH]]
 
 
 @pytest.fixture
@@ -56,16 +57,13 @@ def record() -> Iterator[Callable[[int], ListRecorder]]:
 
     def start(flags: int) -> ListRecorder:
         recorder = ListRecorder(flags)
-        _tap.LANES.lane = recorder.lane
+        _tap.settle(recorder.lane)
         _tap.install(recorder)
         return recorder
 
     yield start
     _tap.install(None)
-    if before is None:
-        vars(_tap.LANES).pop("lane", None)
-    else:
-        _tap.LANES.lane = before
+    _tap.settle(before)
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:

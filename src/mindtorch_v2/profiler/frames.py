@@ -16,6 +16,7 @@ from typing import Any
 from .. import _tap
 from .recorder import RECORDER, PythonEvent, StackTable, ThreadLane, python_event
 
+_HELPER = _tap.HELPER
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMMAND = os.path.join(os.path.dirname(PACKAGE), "mindtorch_cli", "__init__.py")
 
@@ -26,7 +27,7 @@ SKIPPED, MUTED = 0, -1
 _MUTED_PARTS = ("ops", "kernels", "devices", "_random")
 _MUTED_FILES = frozenset(
     "_tap.py _op.py _bind.py _codegen.py _forward.py _front.py _methods.py _operators.py _schema.py _errors.py "
-    "_device.py _dtype.py _meta.py _size.py _storage.py _tensor.py _tensor_str.py autograd/anomaly.py "
+    "_device.py _dtype.py _lists.py _meta.py _size.py _steps.py _storage.py _tensor.py _tensor_str.py autograd/anomaly.py "
     "profiler/annotate.py profiler/capture.py profiler/frames.py profiler/recorder.py".split()
 )
 _SKIPPED_PARTS = ("profiler", "cli")
@@ -125,6 +126,14 @@ class StackReader:
 
 Callback = Callable[[FrameType, str, Any], None]
 
+# Since Python 3.12 threads that are already running can be traced too; before that, those that start from now on.
+_set_for_all: Callable[[Any], None] = getattr(threading, "setprofile_all_threads", threading.setprofile)
+
+
+def _lane_of(callback: Any) -> Any:
+    """The lane a profile function writes to, if it is one of ours; the helper's goes by its lane."""
+    return callback if isinstance(callback, ThreadLane) else getattr(callback, "lane", None)
+
 
 class Tracer:
     """Times Python functions with `sys.setprofile` while somebody holds it, on the threads that are recorded."""
@@ -146,7 +155,9 @@ class Tracer:
             self._holders += 1
             self._all_threads += all_threads
             if all_threads:
-                threading.setprofile(self._first_event)
+                own = sys.getprofile()
+                _set_for_all(self._first_event)
+                sys.setprofile(own)
         self._begin()
 
     def release(self, all_threads: bool) -> None:
@@ -156,13 +167,15 @@ class Tracer:
             if all_threads and not self._all_threads:
                 threading.setprofile(None)
         if not self.running:
-            # Other threads take their callback off themselves, at the next event it sees.
             self._end()
+            # Other threads take their callback off themselves, at the next event it sees.
+            if _HELPER is not None:
+                RECORDER.stop_tracing()
 
     def _begin(self) -> None:
         lane = RECORDER.own_lane()
         current = sys.getprofile()
-        if getattr(current, "lane", None) is lane:
+        if _lane_of(current) is lane:
             return
         self._previous[lane.ident] = current
         now = _tap.clock()
@@ -175,6 +188,9 @@ class Tracer:
         # The last entry is this function's own frame, whose return the callback will see.
         lane.frames = [*frames, now, SKIPPED]
         lane.muted = 0
+        if _HELPER is not None:
+            _HELPER.trace(lane)
+            return
         lane.tracer = self._callback(lane)
         sys.setprofile(self._starter(lane.tracer))
 
@@ -191,14 +207,27 @@ class Tracer:
 
     def _end(self) -> None:
         lane = RECORDER.own_lane()
-        if getattr(sys.getprofile(), "lane", None) is lane:
+        if _lane_of(sys.getprofile()) is lane:
+            if _HELPER is not None:
+                _HELPER.untrace(lane)
             sys.setprofile(self._previous.pop(lane.ident, None))
             lane.frames, lane.tracer = [], None
 
     def _first_event(self, frame: FrameType, event: str, arg: Any) -> None:
         """What new threads start with: replaces itself with the callback of the thread's lane."""
         lane = RECORDER.own_lane()
+        if not self.running or lane.ident != threading.get_ident():
+            # Nobody listens any more, or this is a thread of the profiler's own, which borrows its lane.
+            sys.setprofile(None)
+            return
         lane.frames, lane.muted = [], 0
+        if _HELPER is not None:
+            if event == "call":
+                kind = self.code_id(frame.f_code)
+                lane.muted = int(kind == MUTED)
+                lane.frames = [] if kind == MUTED else [_tap.clock(), kind]
+            _HELPER.trace(lane)
+            return
         callback = lane.tracer = self._callback(lane)
         sys.setprofile(callback)
         if event == "call":
@@ -207,12 +236,12 @@ class Tracer:
     def _python_id(self, code: CodeType, line: int) -> int:
         return python_event(f"{short_path(code.co_filename)}({line}): {code.co_name}")
 
-    def _code_id(self, code: CodeType) -> int:
+    def code_id(self, code: CodeType) -> int:
         shown = visibility(code)
         found = self._codes[code] = self._python_id(code, code.co_firstlineno) if shown > 0 else shown
         return found
 
-    def _builtin_id(self, function: Any) -> int:
+    def builtin_id(self, function: Any) -> int:
         owner = getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         is_method = owner is not None and type(owner) is not type(sys)
@@ -225,7 +254,7 @@ class Tracer:
 
     def _callback(self, lane: ThreadLane) -> Callback:
         """The profile function of one thread. Frames in progress are on `lane.frames`; ended ones become rows."""
-        codes, code_id, builtin_id = self._codes, self._code_id, self._builtin_id
+        codes, code_id, builtin_id = self._codes, self.code_id, self.builtin_id
         clock = _tap.NAMESPACE["clock"]
 
         def callback(frame: FrameType, event: str, arg: Any) -> None:
@@ -265,6 +294,9 @@ class Tracer:
 
 
 TRACER = Tracer()
+
+if _HELPER is not None:
+    _HELPER.connect_frames(lambda lookup, frame: RECORDER.stacks.find(lookup, frame), TRACER.code_id, TRACER.builtin_id)
 
 
 class CollectionClock:

@@ -301,7 +301,8 @@ class Recorder(_tap.Recorder):
             chunks = [chunk for lane in lanes for chunk in lane.seal(SLICE)]
             sinks = [session.sink for session in self.sessions if session.sink is not None]
         for chunk in chunks:
-            chunk.pack(gently=True)
+            # With much to do it is more important to keep up than to let others run.
+            chunk.pack(gently=fullest < _BUSY_ROWS)
         for sink in sinks:
             sink.flush()
         return _ROUND_S if fullest < _BUSY_ROWS else _ROUND_S / 4

@@ -1,0 +1,970 @@
+/* The recorder's hot paths in C: rows of ops, Python functions, allocations and frees, written to the same columns that
+   the Python recorder fills. It is optional: without it `_tap` and `profiler` do the same in Python, only slower.
+   Everything here runs with the interpreter lock held. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <structmember.h>
+#include <time.h>
+
+#if !defined(__linux__) || defined(Py_GIL_DISABLED)
+#error "built for Linux and interpreters with a global lock; everywhere else the Python recorder is used"
+#endif
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+enum { SHAPES = 1, STACKS = 2, MEMORY = 4, ROW_WIDTH = 6, MARK_WIDTH = 3 };
+enum { SKIPPED = 0, MUTED = -1 };
+
+/* --- what Python puts here ---------------------------------------------------------------------------------------- */
+
+static struct {
+    PyObject *make_lane;    /* () -> the calling thread's new lane, or None when nothing records */
+    PyObject *input_ids;    /* dict: inputs key -> id */
+    PyObject *intern;       /* key -> id */
+    PyObject *freeze;       /* key -> hashable key */
+    PyObject *layout;       /* tensor -> layout id, which it keeps in its slot */
+    PyObject *add_stack;    /* (lookup tuple, frame) -> id */
+    PyObject *code_kind;    /* code -> event id, SKIPPED or MUTED */
+    PyObject *builtin_kind; /* builtin -> event id */
+    PyObject *clock;        /* a clock that replaces ours, or NULL */
+    PyTypeObject *tensor, *parameter, *counted;
+    Py_ssize_t layout_offset;
+    int recording, flags;
+} given;
+
+/* --- tracing, switched off for a while ------------------------------------------------------------------------------- */
+
+static void trace_nothing(void) {
+    PyThreadState *thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030B0000
+    PyThreadState_EnterTracing(thread);
+#else
+    thread->tracing++;
+    thread->cframe->use_tracing = 0;
+#endif
+}
+
+static void trace_again(void) {
+    PyThreadState *thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030B0000
+    PyThreadState_LeaveTracing(thread);
+#else
+    thread->tracing--;
+    thread->cframe->use_tracing = thread->c_tracefunc != NULL || thread->c_profilefunc != NULL;
+#endif
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static int64_t monotonic(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#if defined(__x86_64__)
+/* CLOCK_MONOTONIC read through the time stamp counter, which takes half as long. Every 50 ms the rate is set so that
+   the two agree again 50 ms later: the clock neither jumps nor drifts away. */
+static struct {
+    int usable;
+    uint64_t ticks;
+    int64_t ns;
+    double rate; /* ns a tick */
+    uint64_t first_ticks;
+    int64_t first_ns;
+    uint64_t interval;
+} tsc;
+
+static void read_both(uint64_t *ticks, int64_t *ns) {
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = __rdtsc();
+        int64_t now = monotonic();
+        uint64_t after = __rdtsc();
+        if (after - before < best) {
+            best = after - before;
+            *ticks = before + (after - before) / 2;
+            *ns = now;
+        }
+    }
+}
+
+static int64_t settle_tsc(void) {
+    uint64_t ticks;
+    int64_t ns;
+    read_both(&ticks, &ns);
+    double true_rate = (double)(ns - tsc.first_ns) / (double)(ticks - tsc.first_ticks);
+    int64_t shown = tsc.ns + (int64_t)((double)(ticks - tsc.ticks) * tsc.rate);
+    int64_t behind = ns - shown;
+    if (behind > 1000000 || behind < -1000000) { /* the machine slept */
+        shown = ns;
+        behind = 0;
+    }
+    tsc.ticks = ticks;
+    tsc.ns = shown;
+    tsc.rate = true_rate + (double)behind / (double)tsc.interval;
+    return shown;
+}
+
+static void start_tsc(void) {
+    uint64_t ticks;
+    int64_t ns;
+    read_both(&tsc.first_ticks, &tsc.first_ns);
+    do {
+        read_both(&ticks, &ns);
+    } while (ns - tsc.first_ns < 200000);
+    tsc.rate = (double)(ns - tsc.first_ns) / (double)(ticks - tsc.first_ticks);
+    tsc.interval = (uint64_t)(50e6 / tsc.rate);
+    tsc.ticks = ticks;
+    tsc.ns = ns;
+    tsc.usable = 1;
+}
+#endif
+
+static int64_t now(void) {
+    if (given.clock) {
+        trace_nothing();
+        PyObject *value = PyObject_CallNoArgs(given.clock);
+        trace_again();
+        int64_t found = value ? PyLong_AsLongLong(value) : 0;
+        Py_XDECREF(value);
+        if (PyErr_Occurred())
+            PyErr_WriteUnraisable(given.clock);
+        return found;
+    }
+#if defined(__x86_64__)
+    if (tsc.usable) {
+        uint64_t ticks = __rdtsc() - tsc.ticks;
+        return ticks > tsc.interval ? settle_tsc() : tsc.ns + (int64_t)((double)ticks * tsc.rate);
+    }
+#endif
+    return monotonic();
+}
+
+static PyObject *clock_now(PyObject *module, PyObject *unused) {
+    return PyLong_FromLongLong(now());
+}
+
+/* --- growing arrays of ints ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int64_t *data;
+    Py_ssize_t used, room;
+} Ints;
+
+static int64_t *extend(Ints *ints, Py_ssize_t count) {
+    if (ints->used + count > ints->room) {
+        Py_ssize_t room = ints->room ? ints->room * 2 : 1024;
+        int64_t *data = PyMem_RawRealloc(ints->data, room * sizeof(int64_t));
+        if (!data)
+            return NULL;
+        ints->data = data;
+        ints->room = room;
+    }
+    int64_t *place = ints->data + ints->used;
+    ints->used += count;
+    return place;
+}
+
+static PyObject *cut(Ints *ints) {
+    PyObject *bytes = PyBytes_FromStringAndSize((char *)ints->data, ints->used * sizeof(int64_t));
+    if (bytes) {
+        ints->used = 0;
+        if (ints->room > 1 << 20) { /* 8 MB: a burst need not be kept */
+            PyMem_RawFree(ints->data);
+            ints->data = NULL;
+            ints->room = 0;
+        }
+    }
+    return bytes;
+}
+
+/* --- lanes ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int64_t start, seq, inputs, stack, nbytes, block;
+} Open;
+
+typedef struct {
+    PyObject_HEAD
+    Ints rows, marks, frames;
+    Open *open;
+    int depth, room;
+    char grad, listening, tracing, fresh;
+    int muted;
+    long long chain;
+} Lane;
+
+static __thread Lane *current;
+
+static Lane *lane_here(void) {
+    if (!current && given.make_lane) {
+        PyObject *made = PyObject_CallNoArgs(given.make_lane);
+        if (!made)
+            PyErr_WriteUnraisable(given.make_lane);
+        Py_XDECREF(made); /* the thread holds it, and `adopt` has noted it */
+    }
+    return current;
+}
+
+static void put_row(Lane *lane, int64_t start, int64_t end, int64_t event, int64_t seq, int64_t inputs, int64_t stack) {
+    int64_t *row = lane->listening ? extend(&lane->rows, ROW_WIDTH) : NULL;
+    if (row) {
+        row[0] = start, row[1] = end, row[2] = event, row[3] = seq, row[4] = inputs, row[5] = stack;
+    }
+}
+
+static void put_mark(Lane *lane, int64_t time, int64_t nbytes, int64_t block) {
+    int64_t *mark = lane->listening ? extend(&lane->marks, MARK_WIDTH) : NULL;
+    if (mark) {
+        mark[0] = time, mark[1] = nbytes, mark[2] = block;
+    }
+}
+
+static void lane_dealloc(Lane *lane) {
+    PyTypeObject *type = Py_TYPE(lane);
+    if (current == lane)
+        current = NULL;
+    PyMem_RawFree(lane->rows.data);
+    PyMem_RawFree(lane->marks.data);
+    PyMem_RawFree(lane->frames.data);
+    PyMem_RawFree(lane->open);
+    type->tp_free((PyObject *)lane);
+    Py_DECREF(type);
+}
+
+static PyObject *lane_take(Lane *lane, PyObject *unused) {
+    PyObject *rows = cut(&lane->rows), *marks = rows ? cut(&lane->marks) : NULL;
+    if (!marks) {
+        Py_XDECREF(rows);
+        return NULL;
+    }
+    return Py_BuildValue("(NN)", rows, marks);
+}
+
+static int read_ints(PyObject *row, int64_t *values, Py_ssize_t count) {
+    if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != count) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple of %zd ints, got %R", count, row);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        values[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(row, i));
+        if (values[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *lane_write(Lane *lane, PyObject *row) {
+    int64_t v[ROW_WIDTH];
+    if (read_ints(row, v, ROW_WIDTH) < 0)
+        return NULL;
+    put_row(lane, v[0], v[1], v[2], v[3], v[4], v[5]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *lane_note(Lane *lane, PyObject *mark) {
+    int64_t v[MARK_WIDTH];
+    if (read_ints(mark, v, MARK_WIDTH) < 0)
+        return NULL;
+    put_mark(lane, v[0], v[1], v[2]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *lane_listen(Lane *lane, PyObject *wanted) {
+    int truth = PyObject_IsTrue(wanted);
+    if (truth < 0)
+        return NULL;
+    lane->listening = truth;
+    Py_RETURN_NONE;
+}
+
+static PyObject *frames_get(Lane *lane, void *unused) {
+    PyObject *list = PyList_New(lane->frames.used);
+    for (Py_ssize_t i = 0; list && i < lane->frames.used; i++) {
+        PyObject *value = PyLong_FromLongLong(lane->frames.data[i]);
+        if (!value) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, i, value);
+    }
+    return list;
+}
+
+static int frames_set(Lane *lane, PyObject *list, void *unused) {
+    lane->frames.used = 0;
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+        int64_t value = PyLong_AsLongLong(PyList_GET_ITEM(list, i));
+        if (value == -1 && PyErr_Occurred())
+            return -1;
+        int64_t *place = extend(&lane->frames, 1);
+        if (!place) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        *place = value;
+    }
+    return 0;
+}
+
+static PyMethodDef lane_methods[] = {
+    {"take", (PyCFunction)lane_take, METH_NOARGS, "What the thread has written, rows and memory, as native 64-bit ints."},
+    {"write", (PyCFunction)lane_write, METH_O, "Add the row of a region that has ended."},
+    {"note", (PyCFunction)lane_note, METH_O, "Add an allocation or a free."},
+    {"listen", (PyCFunction)lane_listen, METH_O, "Keep (or drop) what the thread writes from now on."},
+    {NULL}};
+static PyMemberDef lane_members[] = {
+    {"grad", T_BOOL, offsetof(Lane, grad), 0, NULL},      {"listening", T_BOOL, offsetof(Lane, listening), 0, NULL},
+    {"muted", T_INT, offsetof(Lane, muted), 0, NULL},     {"chain", T_LONGLONG, offsetof(Lane, chain), 0, NULL},
+    {"tracing", T_BOOL, offsetof(Lane, tracing), 0, NULL}, {NULL}};
+static PyGetSetDef lane_properties[] = {{"frames", (getter)frames_get, (setter)frames_set, NULL, NULL}, {NULL}};
+static PyType_Slot lane_slots[] = {{Py_tp_dealloc, lane_dealloc},    {Py_tp_methods, lane_methods},
+                                   {Py_tp_members, lane_members},    {Py_tp_getset, lane_properties},
+                                   {Py_tp_new, PyType_GenericNew},   {0, NULL}};
+static PyType_Spec lane_spec = {"mindtorch_v2._helper.Lane", sizeof(Lane), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                                lane_slots};
+
+static PyObject *adopt(PyObject *module, PyObject *lane) {
+    current = lane == Py_None ? NULL : (Lane *)lane;
+    Py_RETURN_NONE;
+}
+
+/* --- stacks ------------------------------------------------------------------------------------------------------------ */
+
+static struct {
+    struct Slot {
+        uint64_t hash;
+        Py_ssize_t at, length;
+        int64_t id;
+    } *slots;
+    size_t room, used;
+    Ints pool, key;
+} stacks;
+
+static void forget_all_stacks(void) {
+    PyMem_RawFree(stacks.slots);
+    stacks.slots = NULL;
+    stacks.room = stacks.used = 0;
+    stacks.pool.used = 0;
+}
+
+static PyObject *forget_stacks(PyObject *module, PyObject *unused) {
+    forget_all_stacks();
+    Py_RETURN_NONE;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+    return hash ^ hash >> 29;
+}
+
+static int grow_stacks(void) {
+    size_t room = stacks.room ? stacks.room * 2 : 1024;
+    struct Slot *slots = PyMem_RawCalloc(room, sizeof(struct Slot));
+    if (!slots)
+        return -1;
+    for (size_t i = 0; i < stacks.room; i++)
+        if (stacks.slots[i].id) {
+            size_t place = stacks.slots[i].hash & (room - 1);
+            while (slots[place].id)
+                place = (place + 1) & (room - 1);
+            slots[place] = stacks.slots[i];
+        }
+    PyMem_RawFree(stacks.slots);
+    stacks.slots = slots;
+    stacks.room = room;
+    return 0;
+}
+
+static int64_t new_stack(PyFrameObject *frame) {
+    PyObject *lookup = PyTuple_New(stacks.key.used);
+    for (Py_ssize_t i = 0; lookup && i < stacks.key.used; i++)
+        PyTuple_SET_ITEM(lookup, i, PyLong_FromLongLong(stacks.key.data[i]));
+    PyObject *found = lookup ? PyObject_CallFunctionObjArgs(given.add_stack, lookup, frame, NULL) : NULL;
+    int64_t id = found ? PyLong_AsLongLong(found) : 0;
+    Py_XDECREF(lookup);
+    Py_XDECREF(found);
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(given.add_stack);
+    return id;
+}
+
+static int64_t stack_id(Lane *lane) {
+    PyFrameObject *first = PyThreadState_GetFrame(PyThreadState_Get()), *frame = first;
+    Py_XINCREF(frame);
+    stacks.key.used = 0;
+    int64_t *place = extend(&stacks.key, 1);
+    if (!place)
+        return 0;
+    *place = lane->chain;
+    uint64_t hash = mix(0, (uint64_t)lane->chain);
+    while (frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+#if PY_VERSION_HEX >= 0x030B0000
+        int lasti = PyFrame_GetLasti(frame);
+#else
+        int lasti = frame->f_lasti * 2;
+#endif
+        if ((place = extend(&stacks.key, 2))) {
+            place[0] = (int64_t)(intptr_t)code;
+            place[1] = lasti;
+        }
+        hash = mix(mix(hash, (uint64_t)(intptr_t)code), (uint64_t)lasti);
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    int64_t id = 0;
+    if (stacks.used * 2 >= stacks.room && grow_stacks() < 0)
+        goto done;
+    Py_ssize_t length = stacks.key.used;
+    size_t slot = hash & (stacks.room - 1);
+    for (; stacks.slots[slot].id; slot = (slot + 1) & (stacks.room - 1)) {
+        struct Slot *known = &stacks.slots[slot];
+        if (known->hash == hash && known->length == length &&
+            !memcmp(stacks.pool.data + known->at, stacks.key.data, length * sizeof(int64_t))) {
+            id = known->id;
+            goto done;
+        }
+    }
+    Py_ssize_t at = stacks.pool.used;
+    for (Py_ssize_t i = 0; i < length; i++)
+        if ((place = extend(&stacks.pool, 1)))
+            *place = stacks.key.data[i];
+    if ((id = new_stack(first)) && stacks.room) { /* Python code has run: the slot is looked for again */
+        for (slot = hash & (stacks.room - 1); stacks.slots[slot].id; slot = (slot + 1) & (stacks.room - 1))
+            ;
+        stacks.slots[slot] = (struct Slot){hash, at, length, id};
+        stacks.used++;
+    }
+done:
+    Py_XDECREF(first);
+    return id;
+}
+
+/* --- ops ---------------------------------------------------------------------------------------------------------------- */
+
+/* What an op calls is not traced, as nothing is seen of what a C++ kernel calls. */
+static PyObject *hush(PyObject *module, PyObject *unused) {
+    trace_nothing();
+    Py_RETURN_NONE;
+}
+
+static PyObject *speak(PyObject *module, PyObject *unused) {
+    trace_again();
+    Py_RETURN_NONE;
+}
+
+static int push(PyObject *seq, int64_t inputs) {
+    Lane *lane = lane_here();
+    if (!lane)
+        return 0;
+    if (lane->depth == lane->room) {
+        int room = lane->room ? lane->room * 2 : 32;
+        Open *open = PyMem_RawRealloc(lane->open, room * sizeof(Open));
+        if (!open) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        lane->open = open;
+        lane->room = room;
+    }
+    Open *open = &lane->open[lane->depth];
+    open->seq = lane->grad ? PyLong_AsLongLong(seq) : -1;
+    open->inputs = inputs;
+    open->block = 0;
+    open->stack = 0;
+    if (given.flags & STACKS) {
+        int64_t stack = lane->listening && given.add_stack ? stack_id(lane) : 0;
+        open = &lane->open[lane->depth]; /* Python code may have run */
+        open->stack = stack;
+    }
+    lane->depth++;
+    open->start = now();
+    return 0;
+}
+
+static PyObject *begin(PyObject *module, PyObject *seq) {
+    if (push(seq, 0) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *part_of_key(PyObject *value) {
+    if (Py_TYPE(value) != given.tensor && Py_TYPE(value) != given.parameter)
+        return Py_NewRef(value);
+    PyObject *known = *(PyObject **)((char *)value + given.layout_offset);
+    return known && known != Py_None ? Py_NewRef(known) : PyObject_CallOneArg(given.layout, value);
+}
+
+/* The keys met last, by the addresses of their parts: layout ids and constants are one object each. */
+enum { RECENT = 4096 };
+static struct {
+    PyObject *key;
+    int64_t id;
+} recent[RECENT];
+
+static int same_parts(PyObject *key, PyObject *const *parts, Py_ssize_t count) {
+    if (PyTuple_GET_SIZE(key) != count)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyTuple_GET_ITEM(key, i) != parts[i])
+            return 0;
+    return 1;
+}
+
+static int64_t looked_up(PyObject *key);
+
+static int64_t inputs_id(PyObject *const *given_parts, Py_ssize_t count) {
+    PyObject *few[8], **parts = count <= 8 ? few : PyMem_Malloc(count * sizeof(PyObject *)), *key = NULL;
+    int64_t id = -1;
+    Py_ssize_t ready = 0;
+    uint64_t hash = (uint64_t)count;
+    if (!parts) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (; ready < count; ready++) {
+        if (!(parts[ready] = part_of_key(given_parts[ready])))
+            goto done;
+        hash = mix(hash, (uint64_t)(intptr_t)parts[ready]);
+    }
+    size_t slot = hash & (RECENT - 1);
+    if (recent[slot].key && same_parts(recent[slot].key, parts, count)) {
+        id = recent[slot].id;
+    } else if ((key = PyTuple_New(count))) {
+        for (Py_ssize_t i = 0; i < count; i++)
+            PyTuple_SET_ITEM(key, i, Py_NewRef(parts[i]));
+        id = looked_up(key);
+        if (id >= 0) {
+            recent[slot].id = id;
+            Py_XSETREF(recent[slot].key, key);
+        } else {
+            Py_DECREF(key);
+        }
+    }
+done:
+    while (ready)
+        Py_DECREF(parts[--ready]);
+    if (parts != few)
+        PyMem_Free(parts);
+    return id;
+}
+
+static int64_t looked_up(PyObject *key) {
+    PyObject *found = NULL;
+    PyObject *known = PyDict_GetItemWithError(given.input_ids, key);
+    if (known) {
+        Py_INCREF(found = known);
+    } else if (!PyErr_Occurred()) {
+        found = PyObject_CallOneArg(given.intern, key);
+    } else if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        PyObject *frozen = PyObject_CallOneArg(given.freeze, key);
+        found = frozen ? PyObject_CallOneArg(given.intern, frozen) : NULL;
+        Py_XDECREF(frozen);
+    }
+    int64_t id = found ? PyLong_AsLongLong(found) : -1;
+    Py_XDECREF(found);
+    return id;
+}
+
+static PyObject *begin_with(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    int64_t inputs = inputs_id(args + 1, count - 1);
+    if ((inputs < 0 && PyErr_Occurred()) || push(args[0], inputs) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *end(PyObject *module, PyObject *event) {
+    Lane *lane = current;
+    if (lane && lane->depth) {
+        int64_t time = now();
+        Open *open = &lane->open[--lane->depth];
+        put_row(lane, open->start, time, PyLong_AsLongLong(event), open->seq, open->inputs, open->stack);
+        if (open->block)
+            put_mark(lane, time, open->nbytes, open->block);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *stack_here(PyObject *module, PyObject *unused) {
+    Lane *lane = lane_here();
+    return PyLong_FromLongLong(lane && lane->listening && given.add_stack ? stack_id(lane) : 0);
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------------------- */
+
+/* The start of an array object, as NumPy's ABI has fixed it. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_intptr_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+} Array;
+static PyTypeObject *ndarray;
+
+static int64_t bytes_of(PyObject *array) {
+    Array *a = (Array *)array;
+    if (Py_TYPE(array) == ndarray && a->flags & 1) { /* row-major without gaps: the inner step is one element */
+        int64_t elements = 1, step = 0;
+        for (int i = a->ndim - 1; i >= 0; i--) {
+            elements *= a->shape[i];
+            if (!step && a->shape[i] > 1)
+                step = a->strides[i];
+        }
+        if (step && elements)
+            return elements * step;
+    }
+    PyObject *value = PyObject_GetAttrString(array, "nbytes");
+    int64_t found = value ? PyLong_AsLongLong(value) : -1;
+    Py_XDECREF(value);
+    return found;
+}
+
+/* What tensors on the same memory share: Storage of `_storage`, and one that reports its end. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *version, *weakrefs;
+} Storage;
+typedef struct {
+    Storage storage;
+    long long nbytes;
+} Counted;
+
+static void storage_dealloc(Storage *token) {
+    PyTypeObject *type = Py_TYPE(token);
+    if (token->weakrefs)
+        PyObject_ClearWeakRefs((PyObject *)token);
+    Py_XDECREF(token->version);
+    type->tp_free((PyObject *)token);
+    Py_DECREF(type);
+}
+
+static PyObject *new_token(PyTypeObject *type) {
+    Storage *token = (Storage *)type->tp_alloc(type, 0);
+    if (token)
+        token->version = PyLong_FromLong(0);
+    return (PyObject *)token;
+}
+
+static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    return new_token(type);
+}
+
+static PyObject *counted_storage(PyObject *array, int is_result) {
+    int64_t nbytes = bytes_of(array);
+    if (nbytes == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *token = new_token(given.counted);
+    if (!token)
+        return NULL;
+    ((Counted *)token)->nbytes = nbytes;
+    Lane *lane = given.recording ? lane_here() : NULL;
+    if (lane) {
+        Open *open = lane->depth ? &lane->open[lane->depth - 1] : NULL;
+        if (is_result && open && !open->block) { /* the end of the op notes it, with its own look at the clock */
+            open->nbytes = nbytes;
+            open->block = (int64_t)(intptr_t)token;
+        } else {
+            put_mark(lane, now(), nbytes, (int64_t)(intptr_t)token);
+        }
+    }
+    return token;
+}
+
+static PyObject *count(PyObject *module, PyObject *array) {
+    return counted_storage(array, 1);
+}
+
+static PyObject *counted_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *array;
+    return PyArg_ParseTuple(args, "O", &array) ? counted_storage(array, 0) : NULL;
+}
+
+static int counted_init(PyObject *self, PyObject *args, PyObject *kwargs) {
+    return 0;
+}
+
+static void counted_dealloc(Counted *token) {
+    Lane *lane = NULL;
+    int64_t nbytes = token->nbytes, block = (int64_t)(intptr_t)token;
+    if (given.recording && !(lane = current)) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        lane = lane_here();
+        PyErr_Restore(type, value, traceback);
+    }
+    if (lane) {
+        int64_t time = now();
+        Open *open = lane->depth ? &lane->open[lane->depth - 1] : NULL;
+        if (open && open->block == block) { /* freed before the op that made it has ended */
+            put_mark(lane, time, nbytes, block);
+            open->block = 0;
+        }
+        put_mark(lane, time, -nbytes, block);
+    }
+    storage_dealloc(&token->storage);
+}
+
+static PyMemberDef storage_members[] = {{"version", T_OBJECT_EX, offsetof(Storage, version), 0, NULL},
+                                        {"__weaklistoffset__", T_PYSSIZET, offsetof(Storage, weakrefs), READONLY, NULL},
+                                        {NULL}};
+static PyType_Slot storage_slots[] = {
+    {Py_tp_new, storage_new}, {Py_tp_dealloc, storage_dealloc}, {Py_tp_members, storage_members},
+    {Py_tp_doc, "Shared by every tensor that looks at one block of memory. `version` counts in-place changes."}, {0, NULL}};
+static PyType_Spec storage_spec = {"mindtorch_v2._storage.Storage", sizeof(Storage), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, storage_slots};
+static PyMemberDef counted_members[] = {{"nbytes", T_LONGLONG, offsetof(Counted, nbytes), READONLY, NULL}, {NULL}};
+static PyType_Slot counted_slots[] = {
+    {Py_tp_new, counted_new}, {Py_tp_init, counted_init}, {Py_tp_dealloc, counted_dealloc}, {Py_tp_members, counted_members},
+    {Py_tp_doc, "A storage whose allocation a recorder has seen; it reports its end too."}, {0, NULL}};
+static PyType_Spec counted_spec = {"mindtorch_v2._storage.CountedStorage", sizeof(Counted), 0, Py_TPFLAGS_DEFAULT,
+                                   counted_slots};
+
+static int add_types(PyObject *module) {
+    PyObject *lane = PyType_FromSpec(&lane_spec), *storage = PyType_FromSpec(&storage_spec);
+    PyObject *bases = storage ? PyTuple_Pack(1, storage) : NULL;
+    PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
+    given.counted = (PyTypeObject *)counted;
+    int failed = !lane || !counted || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
+                 PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
+                 PyModule_AddObjectRef(module, "CountedStorage", counted) < 0;
+    Py_XDECREF(lane);
+    Py_XDECREF(storage);
+    Py_XDECREF(bases);
+    return failed ? -1 : 0;
+}
+
+static Py_ssize_t slot_offset(PyObject *type, const char *name) {
+    PyObject *member = PyObject_GetAttrString(type, name);
+    Py_ssize_t offset = -1;
+    if (member && Py_TYPE(member) == &PyMemberDescr_Type)
+        offset = ((PyMemberDescrObject *)member)->d_member->offset;
+    else if (member)
+        PyErr_Format(PyExc_TypeError, "expected %s to be a slot", name);
+    Py_XDECREF(member);
+    return offset;
+}
+
+/* --- Python functions ------------------------------------------------------------------------------------------------------ */
+
+/* Event ids by address: of code objects, and of builtins with the type they are bound to. Keys are kept alive. */
+typedef struct {
+    struct Known {
+        void *first, *second;
+        PyObject *held;
+        int64_t kind;
+    } *slots;
+    size_t room, used;
+} Kinds;
+static Kinds codes, builtins;
+
+static struct Known *known_kind(Kinds *kinds, void *first, void *second) {
+    if (kinds->used * 2 >= kinds->room) {
+        size_t room = kinds->room ? kinds->room * 2 : 1024;
+        struct Known *slots = PyMem_RawCalloc(room, sizeof(struct Known));
+        if (!slots)
+            return NULL;
+        for (size_t i = 0; i < kinds->room; i++)
+            if (kinds->slots[i].first) {
+                size_t at = mix((uint64_t)(intptr_t)kinds->slots[i].first, (uint64_t)(intptr_t)kinds->slots[i].second) & (room - 1);
+                while (slots[at].first)
+                    at = (at + 1) & (room - 1);
+                slots[at] = kinds->slots[i];
+            }
+        PyMem_RawFree(kinds->slots);
+        kinds->slots = slots;
+        kinds->room = room;
+    }
+    size_t at = mix((uint64_t)(intptr_t)first, (uint64_t)(intptr_t)second) & (kinds->room - 1);
+    while (kinds->slots[at].first && (kinds->slots[at].first != first || kinds->slots[at].second != second))
+        at = (at + 1) & (kinds->room - 1);
+    return &kinds->slots[at];
+}
+
+static int64_t kind_of(Kinds *kinds, void *first, void *second, PyObject *held, PyObject *ask, PyObject *about) {
+    struct Known *known = known_kind(kinds, first, second);
+    if (known && known->first)
+        return known->kind;
+    PyObject *found = PyObject_CallOneArg(ask, about);
+    int64_t kind = found ? PyLong_AsLongLong(found) : SKIPPED;
+    Py_XDECREF(found);
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(ask);
+        return SKIPPED;
+    }
+    known = known_kind(kinds, first, second); /* Python code has run */
+    if (known && !known->first) {
+        *known = (struct Known){first, second, Py_XNewRef(held), kind};
+        kinds->used++;
+    }
+    return kind;
+}
+
+static int64_t builtin_kind(PyObject *function) {
+    if (!PyCFunction_Check(function)) {
+        PyObject *found = PyObject_CallOneArg(given.builtin_kind, function);
+        int64_t kind = found ? PyLong_AsLongLong(found) : SKIPPED;
+        Py_XDECREF(found);
+        if (PyErr_Occurred())
+            PyErr_WriteUnraisable(given.builtin_kind);
+        return kind;
+    }
+    PyObject *owner = ((PyCFunctionObject *)function)->m_self;
+    PyObject *type = owner && !PyModule_Check(owner) ? (PyObject *)Py_TYPE(owner) : NULL;
+    return kind_of(&builtins, ((PyCFunctionObject *)function)->m_ml, type, type, given.builtin_kind, function);
+}
+
+static void enter(Lane *lane, int64_t kind) {
+    int64_t *place = extend(&lane->frames, 2);
+    if (place)
+        place[0] = now(), place[1] = kind;
+}
+
+static void leave(Lane *lane) {
+    if (lane->frames.used < 2)
+        return;
+    lane->frames.used -= 2;
+    int64_t *place = lane->frames.data + lane->frames.used;
+    if (place[1] > 0)
+        put_row(lane, place[0], now(), place[1], -1, 0, 0);
+}
+
+static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg) {
+    Lane *lane = (Lane *)self;
+    if (!lane->tracing) {
+        PyEval_SetProfile(NULL, NULL);
+        lane->frames.used = 0;
+        return 0;
+    }
+    int fresh = lane->fresh;
+    lane->fresh = 0;
+    if (fresh && what == PyTrace_C_RETURN)
+        return 0; /* of the call that began the tracing */
+    if (what == PyTrace_CALL) {
+        if (lane->muted) {
+            lane->muted++;
+            return 0;
+        }
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        int64_t kind = kind_of(&codes, code, NULL, (PyObject *)code, given.code_kind, (PyObject *)code);
+        Py_DECREF(code);
+        if (kind == MUTED)
+            lane->muted = 1;
+        else
+            enter(lane, kind);
+    } else if (what == PyTrace_RETURN && lane->muted) {
+        lane->muted--;
+    } else if (lane->muted) {
+        return 0;
+    } else if (what == PyTrace_C_CALL) {
+        Py_ssize_t used = lane->frames.used;
+        int hidden = !used || lane->frames.data[used - 1] == SKIPPED;
+        enter(lane, hidden ? SKIPPED : builtin_kind(arg));
+    } else if (what == PyTrace_RETURN || what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION) {
+        leave(lane);
+    }
+    return 0;
+}
+
+/* Time Python functions on the calling thread until the lane's `tracing` is switched off. The frames in progress are on
+   `lane.frames`. */
+static PyObject *trace(PyObject *module, PyObject *lane) {
+    ((Lane *)lane)->tracing = ((Lane *)lane)->fresh = 1;
+    PyEval_SetProfile(on_event, lane);
+    Py_RETURN_NONE;
+}
+
+static PyObject *untrace(PyObject *module, PyObject *lane) {
+    ((Lane *)lane)->tracing = 0;
+    ((Lane *)lane)->frames.used = 0;
+    PyEval_SetProfile(NULL, NULL);
+    Py_RETURN_NONE;
+}
+
+/* --- the module -------------------------------------------------------------------------------------------------------------- */
+
+static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"make_lane", "input_ids", "intern", "freeze", "layout", "tensor", "parameter", "ndarray", NULL};
+    PyObject *v[8];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOO", names, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7))
+        return NULL;
+    given.layout_offset = slot_offset(v[5], "_k");
+    if (given.layout_offset < 0)
+        return NULL;
+    for (int i = 0; i < 8; i++)
+        Py_INCREF(v[i]); /* for good: there is one of each */
+    given.make_lane = v[0], given.input_ids = v[1], given.intern = v[2], given.freeze = v[3], given.layout = v[4];
+    given.tensor = (PyTypeObject *)v[5], given.parameter = (PyTypeObject *)v[6], ndarray = (PyTypeObject *)v[7];
+    Py_RETURN_NONE;
+}
+
+static PyObject *connect_frames(PyObject *module, PyObject *args) {
+    PyObject *add_stack, *code_kind, *builtin;
+    if (!PyArg_ParseTuple(args, "OOO", &add_stack, &code_kind, &builtin))
+        return NULL;
+    Py_XSETREF(given.add_stack, Py_NewRef(add_stack));
+    Py_XSETREF(given.code_kind, Py_NewRef(code_kind));
+    Py_XSETREF(given.builtin_kind, Py_NewRef(builtin));
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_recording(PyObject *module, PyObject *args) {
+    if (!PyArg_ParseTuple(args, "pi", &given.recording, &given.flags))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_clock(PyObject *module, PyObject *clock) {
+    PyObject *old = given.clock;
+    given.clock = clock == Py_None ? NULL : Py_NewRef(clock);
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+static PyObject *use_counter(PyObject *module, PyObject *unused) {
+#if defined(__x86_64__)
+    start_tsc();
+    Py_RETURN_TRUE;
+#else
+    Py_RETURN_FALSE;
+#endif
+}
+
+static PyMethodDef functions[] = {
+    {"clock", clock_now, METH_NOARGS, "Now, in nanoseconds."},
+    {"set_clock", set_clock, METH_O, "Use another clock, a callable; None goes back to the own one."},
+    {"use_counter", use_counter, METH_NOARGS, "Read the clock through the CPU's time stamp counter, where it has one."},
+    {"adopt", adopt, METH_O, "Make a lane the calling thread's own; None takes it away."},
+    {"begin", begin, METH_O, "An op begins, with this sequence number."},
+    {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
+    {"end", end, METH_O, "The op that began last ends; it was this event."},
+    {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},
+    {"speak", speak, METH_NOARGS, "Trace again."},
+    {"stack", stack_here, METH_NOARGS, "The interned id of the calling thread's Python stack."},
+    {"forget_stacks", forget_stacks, METH_NOARGS, "Forget the ids of stacks."},
+    {"count", count, METH_O, "The counted storage token of a new array."},
+    {"trace", trace, METH_O, "Time Python functions on the calling thread into a lane."},
+    {"untrace", untrace, METH_O, "Time them no longer."},
+    {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Hand over what ops need."},
+    {"connect_frames", connect_frames, METH_VARARGS, "Hand over what names stacks, code and builtins."},
+    {"set_recording", set_recording, METH_VARARGS, "Say whether something records, and with which flags."},
+    {NULL}};
+
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_helper", "The recorder's hot paths in C.", -1, functions};
+
+PyMODINIT_FUNC PyInit__helper(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && add_types(module) < 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,102 @@
+"""The compiled recorder and the one in Python fill the same columns."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindtorch_v2 import _tap
+
+# Prints all that a recording holds, in a process of its own, under a clock that ticks once a reading.
+PROGRAM = """
+import itertools, json, sys, threading
+import mindtorch_v2 as torch
+from mindtorch_v2 import _tap
+from mindtorch_v2.profiler import profile, record_function
+options = json.loads(sys.argv[1])
+ticks = itertools.count(1000, 10)
+_tap.set_clock(lambda: next(ticks))
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 3)
+    def forward(self, x):
+        return self.inner(x).relu().sum()
+def work(x, model):
+    loss = model(x)
+    loss.backward()
+    with torch.no_grad():
+        y = x * 2 + x[0]
+        y.add_(1)
+    first, rest = torch.split(y, 1)
+    parts = torch.max(y, 0)
+    del y
+    try:
+        x @ torch.ones(7, 7)
+    except RuntimeError:
+        pass
+    return torch.cat([first, rest]), parts
+torch.manual_seed(0)
+x, model = torch.randn(2, 4), Model()
+work(x, model)
+with profile(**options) as prof:
+    with record_function("block"):
+        work(x, model)
+    thread = threading.Thread(target=work, args=(x, model))
+    thread.start()
+    thread.join()
+capture = prof.profiler.newest_capture()
+found = []
+for track in capture.tracks:
+    for row in zip(*(column.tolist() for column in (track.kind, track.seq, track.inputs, track.stack))):
+        kind = capture.kinds[row[0]]
+        inputs = kind.describe(capture.inputs[row[2]]) if row[2] and kind.describe else None
+        found.append([kind.name, row[1], inputs, capture.stacks.read(row[3])])
+    found.append(["memory", [abs(n) for n in track.nbytes.tolist()], (track.nbytes > 0).tolist()])
+    found.append(["times", len(track), bool((track.end_ns >= track.start_ns).all())])
+print(json.dumps({"compiled": _tap.HELPER is not None, "rows": found}))
+"""
+
+MODES = {
+    "plain": {},
+    "shapes": {"record_shapes": True},
+    "memory": {"profile_memory": True},
+    "modules": {"with_modules": True},
+    "stacks": {"with_stack": True},
+    "all": {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True},
+}
+
+
+def recorded(options: dict[str, Any], pure: bool, script: Path) -> dict[str, Any]:
+    environment = {**os.environ, "MINDTORCH_PURE": "1" if pure else "0"}
+    done = subprocess.run(
+        [sys.executable, str(script), json.dumps(options)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["compiled"] is not pure
+    return found
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+@pytest.mark.parametrize("mode", MODES)
+def test_both_recorders_write_the_same(mode: str, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    compiled, pure = (recorded(MODES[mode], pure, script)["rows"] for pure in (False, True))
+    assert [row[0] for row in compiled] == [row[0] for row in pure]
+    assert compiled == pure
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+def test_the_counter_shows_the_time_of_the_monotonic_clock() -> None:
+    _tap.prepare(0)
+    for _ in range(100):
+        before, shown, after = time.perf_counter_ns(), _tap.HELPER.clock(), time.perf_counter_ns()
+        # Its rate is set anew 20 times a second, from readings that are some dozen nanoseconds off.
+        assert before - 50_000 <= shown <= after + 50_000
