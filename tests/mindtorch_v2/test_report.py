@@ -12,12 +12,13 @@ from mindtorch_v2.profiler.capture import USER_ANNOTATION
 from mindtorch_v2.profiler.metrics import Metrics
 from mindtorch_v2.profiler.report import Report, make_report, write_report
 from mindtorch_v2.profiler.report import page as pages
-from mindtorch_v2.profiler.report.allocations import alive_at, innermost_event, lifetimes, sample
+from mindtorch_v2.profiler.report.allocations import alive_at, biggest, innermost_event, usage
 from mindtorch_v2.profiler.report.digest import Digest
 from mindtorch_v2.profiler.report.moduletree import module_tree
 from mindtorch_v2.profiler.report.pack import Packer, unpack
 from mindtorch_v2.profiler.report.steps import find_steps
 from mindtorch_v2.profiler.report.summary import summarise
+from mindtorch_v2.profiler.roles import Sighting
 from report_captures import HOSTILE, Builder, empty, hostile, large, small
 
 STATIC = Path(pages.__file__).parent / "static"
@@ -107,19 +108,36 @@ def test_time_is_split_into_ops_python_and_idle() -> None:
     assert summary.idle_ns == 90
 
 
-def test_blocks_live_until_the_next_free_at_their_address() -> None:
+def test_memory_has_a_course_and_a_peak() -> None:
     made = Builder(memory=True)
     made.region(made.kind("aten::empty"), 0, 100)
     for time, nbytes, address in [(10, 64, 1), (20, 32, 2), (30, -64, 1), (40, 16, 1)]:
         made.bytes(time, nbytes, address)
-    metrics = Metrics(made.capture())
-    blocks = lifetimes(metrics)
-    assert list(zip(blocks.time_ns, blocks.freed_ns, blocks.nbytes)) == [(10, 30, 64), (20, -1, 32), (40, -1, 16)]
-    assert blocks.nbytes[alive_at(blocks, 25)].tolist() == [64, 32]
-    assert blocks.nbytes[alive_at(blocks, 50)].tolist() == [32, 16]
-    samples = sample(metrics, None, 1)
-    assert samples.total.tolist() == [64, 96, 32, 48]
-    assert samples.peak == 1
+    found = usage(Metrics(made.capture()))
+    assert found.time_ns.tolist() == [0, 10, 20, 30, 40]
+    assert np.sum(found.by_category, axis=0).tolist() == [0, 64, 96, 32, 48]
+    assert found.peak == 2
+    assert found.blocks.nbytes[alive_at(found.blocks, 25)].tolist() == [64, 32]
+    assert found.blocks.nbytes[alive_at(found.blocks, 50)].tolist() == [32, 16]
+
+
+def test_blocks_at_the_peak_name_who_allocated_them() -> None:
+    metrics = Metrics(small())
+    rows = biggest(metrics, usage(metrics))
+    assert [row["bytes"] for row in rows] == [8192, 4096]
+    assert {metrics.kind_of(int(metrics.kind[row["event"]])).name for row in rows} == {"aten::addmm"}
+    assert all(row["end"] > row["start"] >= 0 for row in rows)
+
+
+def test_blocks_seen_in_a_role_have_its_category_and_older_ones_count_from_the_start() -> None:
+    made = Builder(memory=True)
+    made.region(made.kind("aten::zeros"), 0, 100)
+    made.bytes(10, 64, 1)
+    seen = [Sighting(50, "gradient", 1, 64, 0), Sighting(50, "parameter", 7, 1000, 0)]
+    found = usage(Metrics(made.capture()), seen)
+    assert found.names == ["Parameter", "Gradient"]
+    assert [values.tolist() for values in found.by_category] == [[1000, 1000], [0, 64]]
+    assert [row["start"] for row in biggest(Metrics(made.capture()), found)] == [-1, 10]
 
 
 def test_many_allocations_are_thinned_out_but_keep_the_peak() -> None:
@@ -128,9 +146,21 @@ def test_many_allocations_are_thinned_out_but_keep_the_peak() -> None:
         made.bytes(i * 10, 64 if i % 2 == 0 else -64, i // 2)
     made.bytes(123_455, 1_000_000, 999_999)
     made.bytes(123_456, -1_000_000, 999_999)
-    samples = sample(Metrics(made.capture()), None, 1)
-    assert len(samples.total) <= 20_000
-    assert samples.total[samples.peak] == 1_000_000
+    found = usage(Metrics(made.capture()))
+    assert len(found.time_ns) <= 20_001
+    assert sum(values[found.peak] for values in found.by_category) == 1_000_000
+
+
+def test_a_training_step_has_activations_gradients_and_parameters() -> None:
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        model(torch.ones(8, 64)).relu().sum().backward()
+        optimizer.step()
+    shown = prof.report()
+    assert shown is not None
+    tables, _ = unpack(data_of(shown.html))
+    assert {"Parameter", "Gradient", "Activation"} <= set(tables["memory"]["categories"])
 
 
 def test_the_event_around_an_instant_is_the_innermost() -> None:

@@ -123,6 +123,24 @@ def timeline(metrics: Metrics, sightings: Iterable[Any] = ()) -> list[Change]:
     return before + [change for moment in moments for change in _changes(*moment, capture.epoch_ns)]
 
 
+def categories(metrics: Metrics, sightings: Iterable[Any] = ()) -> tuple[Blocks, Ints, Ints]:
+    """The blocks of a recording, the category of each, and bytes by category of what was seen and there before."""
+    blocks = Blocks(metrics)
+    sorts = sort_blocks(metrics, blocks)
+    old: dict[int, tuple[int, int]] = {}
+    for sighting in sightings:
+        role, place = _ROLES[sighting.role], blocks.find(sighting.address, sighting.time_ns - metrics.capture.start_ns)
+        if place >= 0:
+            sorts[place] = _stronger(role, int(sorts[place]))
+        else:
+            nbytes, known = old.get(sighting.address, (sighting.nbytes, int(role)))
+            old[sighting.address] = nbytes, _stronger(role, known)
+    before = np.zeros(len(Category), np.int64)
+    for nbytes, sort in old.values():
+        before[sort] += nbytes
+    return blocks, sorts, before
+
+
 def _changes(time_ns: int, action: int, nbytes: int, sort: int, epoch_ns: int) -> list[Change]:
     """A new version is the old one gone and the new one there."""
     gone, there = (Change(time_ns + epoch_ns, int(action), sign * nbytes, sort) for sign in (-1, 1))

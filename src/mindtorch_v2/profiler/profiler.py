@@ -38,7 +38,14 @@ from .spool import Spool
 from .steps import KinetoStepTracker
 from .window import process_name
 
-__all__ = ["ExecutionTraceObserver", "ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = [
+    "ExecutionTraceObserver",
+    "ProfilerAction",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
 
 PROFILER_STEP_NAME = "ProfilerStep"
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
+from typing import Any
 
 from . import export
 from . import report as reports

@@ -1,95 +1,105 @@
-"""Memory over time and what was alive at its peak, for the memory view. It reads allocations, not tensors."""
+"""Memory over time by category and what was alive at its peak, for the memory view. It reads blocks, not tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..memory import Blocks, Category, categories
 from ..metrics import Metrics
 
 Ints = NDArray[np.int64]
 
-_MOST_SAMPLES = 20_000
+_MOST_INSTANTS = 20_000
 _MOST_ALIVE = 50
+# From the bottom of the chart to its top: what stays longest first.
+_ORDER = (
+    Category.PARAMETER,
+    Category.OPTIMIZER_STATE,
+    Category.GRADIENT,
+    Category.ACTIVATION,
+    Category.INPUT,
+    Category.AUTOGRAD_DETAIL,
+    Category.TEMPORARY,
+    Category.UNKNOWN,
+)
 
 
-class Lifetimes(NamedTuple):
-    """Blocks in order of allocation. `freed_ns` is -1 for those that outlive the window."""
+class Usage(NamedTuple):
+    """Bytes in use at instants, by category; the peak is always among the instants."""
 
+    names: list[str]
     time_ns: Ints
-    freed_ns: Ints
-    nbytes: Ints
-    track: Ints
-    row: Ints  # its place among the memory events
-
-
-class Samples(NamedTuple):
-    """Bytes in use at instants, in total and by category (a row each); the peak is always among the instants."""
-
-    time_ns: Ints
-    total: Ints
     by_category: list[Ints]
     peak: int
+    blocks: Blocks
+    # For each block the place of its category among the names; bytes of each that were there before.
+    category: Ints
+    before: Ints
 
 
-def lifetimes(metrics: Metrics) -> Lifetimes:
-    """Each allocation with its free: the next thing that happens at its address."""
-    memory = metrics.memory_events
-    order = np.lexsort((memory.time_ns, memory.address))
-    address, nbytes, time = memory.address[order], memory.nbytes[order], memory.time_ns[order]
-    freed = np.full(len(order), -1, np.int64)
-    ends = np.flatnonzero((address[1:] == address[:-1]) & (nbytes[1:] < 0))
-    freed[ends] = time[ends + 1]
-    born = np.flatnonzero(nbytes > 0)
-    born = born[np.argsort(time[born], kind="stable")]
-    rows = order[born]
-    return Lifetimes(time[born], freed[born], nbytes[born], memory.track[rows].astype(np.int64), rows)
-
-
-def sample(metrics: Metrics, category: NDArray[np.integer[Any]] | None, categories: int) -> Samples:
-    """The course of memory; `category` has a number for each memory event."""
-    memory = metrics.memory_events
-    order = np.argsort(memory.time_ns, kind="stable")
-    nbytes, time = memory.nbytes[order], memory.time_ns[order]
-    total = np.cumsum(nbytes)
-    kept = _instants(total)
-    of = np.zeros(len(order), np.int64) if category is None else np.asarray(category, np.int64)[order]
-    parts = [np.cumsum(np.where(of == number, nbytes, 0))[kept] for number in range(max(1, categories))]
-    peak = int(np.argmax(total[kept])) if len(kept) else -1
-    return Samples(time[kept], total[kept], parts, peak)
+def usage(metrics: Metrics, sightings: Iterable[Any] = ()) -> Usage:
+    """The course of memory. Categories nothing belongs to are left out."""
+    blocks, sorts, before = categories(metrics, sightings)
+    used = [sort for sort in _ORDER if before[sort] or (sorts == sort).any()]
+    place = np.zeros(len(Category), np.int64)
+    place[used] = np.arange(len(used))
+    category, before = place[sorts], before[used]
+    ended = blocks.end_ns <= metrics.memory_events.time_ns.max(initial=0)
+    time = np.concatenate([blocks.start_ns, blocks.end_ns[ended]])
+    nbytes = np.concatenate([blocks.nbytes, -blocks.nbytes[ended]])
+    order = np.argsort(time, kind="stable")
+    time, nbytes, of = time[order], nbytes[order], np.concatenate([category, category[ended]])[order]
+    kept = _instants(np.cumsum(nbytes))
+    # What was there before is there from the first instant on.
+    first = min(0, int(time[0])) if len(time) else 0
+    course = [np.cumsum(np.where(of == number, nbytes, 0))[kept] + before[number] for number in range(len(used))]
+    course = [np.concatenate([[before[number]], values]) for number, values in enumerate(course)]
+    total = np.sum(course, axis=0) if course else np.zeros(1, np.int64)
+    names = [sort.name.capitalize().replace("_", " ") for sort in used]
+    times = np.concatenate([[first], time[kept]])
+    return Usage(names, times, course, int(np.argmax(total)), blocks, category, before)
 
 
 def _instants(total: Ints) -> Ints:
     """Which instants to keep where there are too many: of each stretch the highest and the last."""
     count = len(total)
-    if count <= _MOST_SAMPLES:
+    if count <= _MOST_INSTANTS:
         return np.arange(count)
-    bounds = np.linspace(0, count, _MOST_SAMPLES // 2 + 1).astype(np.int64)
+    bounds = np.linspace(0, count, _MOST_INSTANTS // 2 + 1).astype(np.int64)
     stretch = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     by_height = np.lexsort((total, stretch))
     return np.unique(np.concatenate([by_height[bounds[1:] - 1], bounds[1:] - 1]))
 
 
-def alive_at(found: Lifetimes, time_ns: int) -> Ints:
+def alive_at(blocks: Blocks, time_ns: int) -> Ints:
     """The blocks in use at an instant, largest first."""
-    alive = np.flatnonzero((found.time_ns <= time_ns) & ((found.freed_ns < 0) | (found.freed_ns > time_ns)))
-    return alive[np.argsort(-found.nbytes[alive], kind="stable")]
+    alive = np.flatnonzero((blocks.start_ns <= time_ns) & (blocks.end_ns > time_ns))
+    return alive[np.argsort(-blocks.nbytes[alive], kind="stable")]
 
 
-def biggest_at_peak(metrics: Metrics, found: Lifetimes, time_ns: int) -> list[dict[str, Any]]:
-    """The largest blocks in use at an instant, each with the event that allocated it."""
-    return [
+def biggest(metrics: Metrics, found: Usage) -> list[dict[str, Any]]:
+    """The largest blocks in use at the peak, each with the event that allocated it; -1 stands for none."""
+    blocks, last = found.blocks, metrics.memory_events.time_ns.max(initial=0)
+    rows = [
         {
-            "bytes": int(found.nbytes[block]),
-            "start": int(found.time_ns[block]),
-            "end": int(found.freed_ns[block]),
-            "event": innermost_event(metrics, int(found.track[block]), int(found.time_ns[block])),
-            "row": int(found.row[block]),
+            "bytes": int(blocks.nbytes[block]),
+            "start": int(blocks.start_ns[block]),
+            "end": int(blocks.end_ns[block]) if blocks.end_ns[block] <= last else -1,
+            "event": innermost_event(metrics, int(blocks.track[block]), int(blocks.start_ns[block])),
+            "category": int(found.category[block]),
         }
-        for block in alive_at(found, time_ns)[:_MOST_ALIVE].tolist()
+        for block in alive_at(blocks, int(found.time_ns[found.peak]))[:_MOST_ALIVE].tolist()
     ]
+    older = [
+        {"bytes": int(nbytes), "start": -1, "end": -1, "event": -1, "category": number}
+        for number, nbytes in enumerate(found.before)
+        if nbytes
+    ]
+    return sorted(rows + older, key=lambda row: -row["bytes"])
 
 
 def innermost_event(metrics: Metrics, track: int, time_ns: int) -> int:

@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -35,12 +36,13 @@ _LONGEST_TEXT = 400
 class Digest:
     """Fills a packer and a header from one capture."""
 
-    def __init__(self, capture: Capture, before: Capture | None) -> None:
+    def __init__(self, capture: Capture, before: Capture | None = None, sightings: Sequence[Any] = ()) -> None:
         self.metrics = Metrics(capture)
         self.modules = module_tree(self.metrics)
         self.summary = summarise(self.metrics)
         self.packer = Packer()
         self.before = before
+        self.sightings = sightings
 
     def packed(self, title: str) -> str:
         metrics, capture = self.metrics, self.metrics.capture
@@ -141,19 +143,16 @@ class Digest:
         metrics = self.metrics
         if not len(metrics.memory_events):
             return {"categories": [], "peak": -1, "alive": []}
-        names, category = ["Allocated"], None
-        samples = allocations.sample(metrics, category, len(names))
+        usage = allocations.usage(metrics, self.sightings)
         begin = window_of(metrics)[0]
-        self.packer.add("memory_time", samples.time_ns - begin, delta=True)
-        for number, values in enumerate(samples.by_category):
+        self.packer.add("memory_time", usage.time_ns - begin, delta=True)
+        for number, values in enumerate(usage.by_category):
             self.packer.add(f"memory_{number}", values, delta=True)
-        peak_ns = int(samples.time_ns[samples.peak])
-        alive = allocations.biggest_at_peak(metrics, allocations.lifetimes(metrics), peak_ns)
+        alive = allocations.biggest(metrics, usage)
         for row in alive:
-            row["category"] = 0 if category is None else int(category[row["row"]])
-            row["start"] -= begin
+            row["start"] -= begin if row["start"] >= 0 else 0
             row["end"] -= begin if row["end"] >= 0 else 0
-        return {"categories": names, "peak": samples.peak, "alive": alive}
+        return {"categories": usage.names, "peak": usage.peak, "alive": alive}
 
     def _overhead(self) -> dict[str, Any] | None:
         """What recording took: measured for a capture of this process, read from the file's metadata else."""

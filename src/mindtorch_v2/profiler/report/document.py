@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..capture import Capture
 from .digest import Digest
@@ -31,10 +33,19 @@ class Report:
         return f"<Report of {len(self.html):,} characters: save(path) writes it, a notebook shows it>"
 
 
-def make_report(capture: Capture, *, before: Capture | None = None, title: str | None = None) -> Report:
-    """The report of a capture; with `before`, another capture, it also shows what has changed since."""
+def make_report(
+    capture: Capture,
+    *,
+    before: Capture | None = None,
+    title: str | None = None,
+    sightings: Sequence[Any] = (),
+) -> Report:
+    """The report of a capture; with `before`, another capture, it also shows what has changed since.
+
+    `sightings` are blocks of memory seen in a role (see `profiler.roles`); without them the recorded graph tells.
+    """
     name = title or f"Profile of {capture.process_name or 'a program'}"
-    return Report(render(name, Digest(capture, before).packed(name)))
+    return Report(render(name, Digest(capture, before, sightings).packed(name)))
 
 
 def write_report(

@@ -32,7 +32,7 @@ class Memory {
 
   aliveTable(rows) {
     const { model } = this;
-    const name = (row) => (row.event >= 0 ? model.name(row.event) : "outside of every event");
+    const name = (row) => (row.event >= 0 ? model.name(row.event) : row.start < 0 ? "before the recording, all together" : "outside of every event");
     const where = (row) => (row.event >= 0 ? model.stackOf(row.event)[0] ?? "" : "");
     const module = (row) => (row.event >= 0 ? model.modulePath(row.event) : "");
     const end = (row) => (row.end < 0 ? model.span : row.end);
@@ -41,7 +41,7 @@ class Memory {
       { title: "Allocated by", text: true, value: name, cell: (row) => (row.event >= 0 ? eventLink(row.event, name(row)) : name(row)) },
       { title: "Module", text: true, value: module, cell: module },
       { title: "Line", text: true, value: where, cell: (row) => place(where(row)) },
-      { title: "Allocated at", value: (row) => row.start, cell: (row) => formatTime(row.start) },
+      { title: "Allocated at", value: (row) => row.start, cell: (row) => (row.start < 0 ? "before" : formatTime(row.start)) },
       { title: "Lives for", value: (row) => end(row) - row.start, cell: (row) => (row.end < 0 ? "until the end" : formatTime(end(row) - row.start)) },
     ];
     if (this.names.length > 1) columns.splice(1, 0, { title: "Category", text: true, value: (row) => this.names[row.category], cell: (row) => this.names[row.category] });

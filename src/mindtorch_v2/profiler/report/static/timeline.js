@@ -252,6 +252,7 @@ class Timeline {
     context.fillRect(0, this.lanes.fixed - 1, width, 1);
     this.paintScrollbar(context);
     if (this.marked) this.paintMarked(context);
+    this.canvas.dataset.span = this.model.span;
     this.canvas.dataset.from = Math.round(this.from);
     this.canvas.dataset.to = Math.round(this.to);
     this.canvas.dataset.top = Math.round(this.top);
