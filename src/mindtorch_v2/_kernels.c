@@ -150,6 +150,9 @@ INLINE float gelu_tanh_slope(float g, float x) {
     return g * (0.5f * (1.0f + t) + inner * (1.0f - t * t));
 }
 
+/* nan stays nan, and counts as above zero */
+INLINE float relu_of(float x) { return x < 0.0f ? 0.0f : x; }
+
 INLINE float silu_slope(float g, float x) {
     float s = sigmoid_of(x);
     return g * s * (1.0f + x * (1.0f - s));
@@ -190,9 +193,27 @@ UNARY(sigmoid, sigmoid_of)
 UNARY(gelu, gelu_of)
 UNARY(gelu_tanh, gelu_tanh_of)
 UNARY(silu, silu_of)
+UNARY(relu, relu_of)
 BINARY(gelu_backward, gelu_slope)
 BINARY(gelu_tanh_backward, gelu_tanh_slope)
 BINARY(silu_backward, silu_slope)
+
+WIDE static void threshold_loop(const float *g, const float *x, float limit, float *out, Py_ssize_t n) {
+    SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] <= limit ? 0.0f : g[i];
+}
+
+/* threshold_backward(g, x, threshold, out) */
+static PyObject *threshold_backward(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !readable(args[0], F32) || !readable(args[1], F32) || !writable(args[3], F32)) Py_RETURN_FALSE;
+    double limit = PyFloat_AsDouble(args[2]);
+    if (limit == -1.0 && PyErr_Occurred()) return NULL;
+    Py_ssize_t n = count_of(args[0]);
+    if (n != count_of(args[1]) || n != count_of(args[3])) Py_RETURN_FALSE;
+    BEGIN(n)
+    threshold_loop(data_of(args[0]), data_of(args[1]), (float)limit, data_of(args[3]), n);
+    END
+    Py_RETURN_TRUE;
+}
 
 /* Stand-ins for NumPy's own ufuncs: large plain arrays are done here, all else is passed on. */
 #define FEW 2048
@@ -667,6 +688,37 @@ static PyObject *add_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
     return PyBool_FromLong(fits);
 }
 
+/* Whether args[0] is (n, m) of float32 and args[1] n places in its rows. */
+INLINE int rows_and_places(PyObject *const *args) {
+    Array *a = (Array *)args[0];
+    return readable(args[0], F32) && readable(args[1], I64) && a->nd == 2 && count_of(args[1]) == a->dimensions[0] &&
+           a->dimensions[0] > 0 && in_range(data_of(args[1]), a->dimensions[0], a->dimensions[1]);
+}
+
+/* sum_picked(x, index): the sum of x[i, index[i]], or None. */
+static PyObject *sum_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !rows_and_places(args)) Py_RETURN_NONE;
+    const float *x = data_of(args[0]);
+    const int64_t *index = data_of(args[1]);
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    double total = 0.0;
+    for (Py_ssize_t i = 0; i < n; i++) total += x[i * m + index[i]];
+    return PyFloat_FromDouble(total);
+}
+
+/* put_picked(out, index, value): out[i, index[i]] = value, and 0 elsewhere. */
+static PyObject *put_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !rows_and_places(args) || !writable(args[0], F32)) Py_RETURN_FALSE;
+    double value = PyFloat_AsDouble(args[2]);
+    if (value == -1.0 && PyErr_Occurred()) return NULL;
+    float *out = data_of(args[0]);
+    const int64_t *index = data_of(args[1]);
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    memset(out, 0, n * m * sizeof(float));
+    for (Py_ssize_t i = 0; i < n; i++) out[i * m + index[i]] = (float)value;
+    Py_RETURN_TRUE;
+}
+
 /* ------------------------------------------------------------------------------------------------ LSTM */
 
 WIDE static void lstm_loop(float *gates, const float *added, const float *before, float *cell, float *out,
@@ -747,6 +799,8 @@ static PyMethodDef methods[] = {
     METHOD("gelu", gelu),
     METHOD("gelu_tanh", gelu_tanh),
     METHOD("silu", silu),
+    METHOD("relu", relu),
+    METHOD("threshold_backward", threshold_backward),
     METHOD("gelu_backward", gelu_backward),
     METHOD("gelu_tanh_backward", gelu_tanh_backward),
     METHOD("silu_backward", silu_backward),
@@ -764,6 +818,8 @@ static PyMethodDef methods[] = {
     METHOD("gather", gather),
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),
+    METHOD("sum_picked", sum_picked),
+    METHOD("put_picked", put_picked),
     METHOD("lstm_step", lstm_step),
     {NULL, NULL, 0, NULL},
 };

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
-from .compiled import exp, in_one_pass, pair_in_one_pass, tanh
+from .compiled import C, exp, in_one_pass, pair_in_one_pass, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -28,13 +28,29 @@ _ZERO = np.zeros((), np.float32)
 
 def relu(x: Any, out: Any = None) -> Any:
     if x.size > 512:
-        return at_least(x, 0, out)
+        return _long_relu(x, out)
     zero = _ZERO if x.dtype is _ZERO.dtype else number(0, x.dtype)
     return np.maximum(x, zero) if out is None else np.maximum(x, zero, out=out)
 
 
+def _long_relu(x: Any, out: Any) -> Any:
+    if C is not None and x.dtype is _ZERO.dtype:
+        result = np.empty_like(x) if out is None else out
+        if C.relu(x, result):
+            return result
+    return at_least(x, 0, out)
+
+
+def threshold_backward(g: Any, x: Any, threshold: float, out: Any = None) -> Any:
+    if C is not None and x.dtype is _ZERO.dtype and g.shape == x.shape:
+        result = np.empty_like(x) if out is None else out
+        if C.threshold_backward(g, x, threshold, result):
+            return result
+    return _threshold_backward(g, x, threshold, out=out)
+
+
 @blocked_pair
-def threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> Any:
+def _threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> Any:
     return keep(g, ~np.less_equal(x, number(threshold, x.dtype)), out)  # nan counts as above
 
 

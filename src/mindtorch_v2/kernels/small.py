@@ -77,6 +77,11 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
 
 def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     """``nll_loss`` of (batch, classes) without weights, where no target is to be ignored."""
+    if C is not None and reduction:
+        summed = C.sum_picked(x, target)
+        if summed is not None:
+            size = target.size
+            return np.array(-summed / size if reduction == 1 else -summed, x.dtype), np.array(size, x.dtype)
     if _lowest(target) < 0:
         raise IndexError
     picked = x[np.arange(target.size), target]
@@ -88,6 +93,10 @@ def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
 
 
 def nll_loss_backward(grad: Array, x: Array, target: Array, reduction: int) -> Array:
+    if C is not None and grad.ndim == 0 and x.dtype is F32:
+        result = np.empty(x.shape, x.dtype)
+        if C.put_picked(result, target, -float(grad) / target.size if reduction == 1 else -float(grad)):
+            return result
     if _lowest(target) < 0:
         raise IndexError
     result = np.zeros(x.shape, x.dtype)
