@@ -217,6 +217,8 @@ class _Task:
             results = self._run(node, grads)
         else:
             with _tap.region(event, node.seq, _inputs(grads)):
+                if _tap.SLOT.watcher is not None:
+                    _tap.SLOT.watcher.given(grads)
                 results = self._run(node, grads)
         if node.hooks is not None and node.hooks.post:
             results = _after(node, results, grads)
@@ -260,6 +262,8 @@ class _Task:
             store(node, holder, self.create)
         else:
             with _tap.region(event, -1, _inputs(holder)):
+                if _tap.SLOT.watcher is not None:
+                    _tap.SLOT.watcher.given(holder)
                 store(node, holder, self.create)
             if _roles.LISTENERS:
                 _roles.announce(_roles.PARAMETER, (node.variable,))

@@ -11,6 +11,7 @@ from .config import (
     kineto_available,
     supported_activities,
 )
+from .execution_trace import ExecutionTraceObserver
 from .jsonstream import TraceError
 from .load import load
 from .profiler import _KinetoProfile, profile, schedule, tensorboard_trace_handler
@@ -19,6 +20,7 @@ from .steps import KinetoStepTracker
 
 __all__ = [
     "DeviceType",
+    "ExecutionTraceObserver",
     "KinetoStepTracker",
     "ProfilerAction",
     "ProfilerActivity",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ _WRITTEN = frozenset({"External id", "Sequence number", "Fwd thread id", "Record
 # Fields of a trace that are not anybody's metadata.
 _OWN_FIELDS = ("displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName")
 
+# What an execution trace knows of regions, by native thread id: when they were entered (nanoseconds of the tap's clock,
+# rising), their kinds, and their ids.
+RecordIds = Mapping[int, tuple[Sequence[int], Sequence[int], Sequence[int]]]
+
 CATEGORIES = {
     "CPU_OP": CPU_OP,
     "USER_ANNOTATION": USER_ANNOTATION,
@@ -44,10 +48,11 @@ def write_trace(
     trace_id: str = "",
     metadata: Mapping[str, str] | None = None,
     categories: Iterable[str] | None = None,
+    record_ids: RecordIds | None = None,
 ) -> None:
     """Write the trace of a capture; `metadata` holds JSON texts. A path that ends in `.gz` is compressed."""
     name = os.fspath(path)
-    trace = _Trace(metrics.whole(), categories)
+    trace = _Trace(metrics.whole(), categories, record_ids or {})
     with open_binary(name) as file:
         file.write(_head(trace, trace_id, metadata or {}).encode())
         for data in trace.chunks():
@@ -102,9 +107,10 @@ class _Texts(dict[int, bytes]):
 class _Trace:
     """The events of one trace, as bytes."""
 
-    def __init__(self, metrics: Metrics, categories: Iterable[str] | None) -> None:
+    def __init__(self, metrics: Metrics, categories: Iterable[str] | None, record_ids: RecordIds) -> None:
         capture = metrics.capture
         self.metrics = metrics
+        self._record_ids = _record_ids(metrics, record_ids)
         self.base_ns = capture.epoch_ns // _BASE_STRETCH_NS * _BASE_STRETCH_NS
         self._origin_ns = capture.epoch_ns - self.base_ns
         self._wanted = None if categories is None else frozenset(categories)
@@ -258,6 +264,11 @@ class _Trace:
             since = lines.width
             lines.text(',"Sequence number":').number(np.maximum(sequence, 0))
             lines.text(',"Fwd thread id":').number(metrics.forward_thread[part]).only(numbered, since)
+        lines.text(',"Record function id":')
+        if self._record_ids is None:
+            lines.text("0")
+        else:
+            lines.number(self._record_ids[part])
         codes = (metrics.kind[part].astype(np.int64) << 32) + metrics.inputs[part]
         found = [ends[code] for code in codes.tolist()]
         if metrics.capture.options.call_stacks:
@@ -266,7 +277,7 @@ class _Trace:
 
     def _op_end(self, code: int) -> str:
         kind, inputs = code >> 32, code & 0xFFFFFFFF
-        return f',"Record function id":0{self._input_arguments(kind, inputs) if inputs else ""}}}}}'
+        return f"{self._input_arguments(kind, inputs) if inputs else ''}}}}}"
 
     def _input_arguments(self, kind: int, inputs: int) -> str:
         record = self.metrics.input_record(kind, inputs)
@@ -337,6 +348,24 @@ class _Trace:
         )
         yield (f'{{"ph":"i","s":"g","name":"Iteration Start: {_SPAN}","pid":"Traces","tid":"Trace {_SPAN}","ts":{ts}}}')
         yield f'{{"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":{end}}}'
+
+
+def _record_ids(metrics: Metrics, known: RecordIds) -> NDArray[np.int64] | None:
+    """The id of each event in an execution trace of the same run, 0 where there is none.
+
+    A region is entered in the trace just before it begins in the recording, and before anything in it is.
+    """
+    if not known:
+        return None
+    found = np.zeros(len(metrics), np.int64)
+    for number, track in enumerate(metrics.capture.tracks):
+        times, kinds, ids = (np.array(column, np.int64) for column in known.get(track.native_id, ((), (), ())))
+        mine = np.flatnonzero((metrics.track == number) & ~metrics.is_python & ~metrics.is_mark)
+        places = np.searchsorted(times, metrics.start_ns[mine] + metrics.capture.start_ns, side="right") - 1
+        mine, places = mine[places >= 0], places[places >= 0]
+        same = kinds[places] == metrics.kind[mine]
+        found[mine[same]] = ids[places[same]]
+    return found
 
 
 _BINDING = {"s": "", "f": ',"bp":"e"'}
