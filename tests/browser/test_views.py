@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import CAPTURES, VIEWS, Page
+from mindtorch_v2.profiler.report import make_report
 from report_captures import HOSTILE
 
 
@@ -129,3 +130,35 @@ def test_paper_is_light_and_without_controls(page: Page) -> None:
         assert len(page.driver.print_page()) > 10_000
     finally:
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_notebook_shows_the_report_inline(page: Page, tmp_path: Path) -> None:
+    notebook = tmp_path / "notebook.html"
+    shown = make_report(CAPTURES["small"]())._repr_html_()
+    notebook.write_text(f"<!doctype html><title>A notebook</title>{shown}", encoding="utf-8")
+    page.driver.get("about:blank")
+    page.driver.get_log("browser")
+    page.driver.get(notebook.as_uri())
+    page.driver.switch_to.frame(page.find("iframe"))
+    try:
+        page.wait("return document.documentElement.dataset.ready")
+        for view in VIEWS:
+            page.click(f"#tab-{view}")
+            assert page.js("return document.getElementById('view').dataset.view") == view
+        page.click("#theme")
+    finally:
+        page.driver.switch_to.default_content()
+    assert page.errors() == []
+
+
+def test_a_small_screen_needs_no_sideways_scrolling(page: Page) -> None:
+    page.open("small")
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+    )
+    try:
+        for view in (*VIEWS, "diff"):
+            page.go(view)
+            assert page.js("return document.documentElement.scrollWidth <= innerWidth + 1"), view
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -23,7 +23,7 @@ class App {
       role: "tab", id: `tab-${name}`, href: `#${name}`, "aria-controls": "view", onkeydown: (press) => this.onTabKey(press),
     }, title)));
     this.main.setAttribute("role", "tabpanel");
-    addEventListener("hashchange", () => this.open(readRoute()));
+    followLinks((route) => this.open(route));
     this.open(readRoute());
   }
 

@@ -34,7 +34,7 @@ class Diff {
     }));
     this.about.replaceChildren(...this.summary(table, rows));
     const name = (row) => (this.by === "stack" ? place(row.key) : el("span", {}, row.key));
-    const columns = changeColumns("before", "now", name);
+    const columns = changeColumns("before", "now", name, (row) => VERDICTS[row.verdict] ?? "muted");
     columns.splice(1, 0, {
       title: "Verdict", text: true, value: (row) => row.verdict, hint: "What is left when noise and the pace of the machine are taken out",
       cell: (row) => el("span", { class: `verdict ${VERDICTS[row.verdict] ?? ""}` }, row.verdict),

@@ -130,6 +130,6 @@ class Memory {
 
   openTimeline() {
     const around = this.model.span / 50, time = this.times[this.place];
-    location.hash = routeText({ view: "timeline", from: Math.round(time - around), to: Math.round(time + around) });
+    navigate(routeText({ view: "timeline", from: Math.round(time - around), to: Math.round(time + around) }));
   }
 }

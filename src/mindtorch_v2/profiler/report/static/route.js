@@ -31,3 +31,23 @@ function writeRoute(route) {
     if (error.name !== "SecurityError") throw error;
   }
 }
+
+// A page inside a notebook has no address of its own: links in it would lead away, so it opens places itself.
+const IS_INSIDE = location.protocol === "about:";
+let openPlace = () => {};
+
+function navigate(text) {
+  if (IS_INSIDE) openPlace(readRoute(text));
+  else location.hash = text;
+}
+
+function followLinks(open) {
+  openPlace = open;
+  addEventListener("hashchange", () => open(readRoute()));
+  document.addEventListener("click", (click) => {
+    const link = IS_INSIDE && click.target.closest('a[href^="#"]');
+    if (!link || link.classList.contains("skip")) return;
+    click.preventDefault();
+    navigate(link.getAttribute("href"));
+  });
+}

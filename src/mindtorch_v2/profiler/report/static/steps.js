@@ -104,15 +104,17 @@ class Steps {
   }
 }
 
-// Columns for rows { key, self: [one, other], calls: [one, other] }.
-function changeColumns(one, other, cell) {
-  const change = (row) => row.self[1] - row.self[0];
+const change = (row) => row.self[1] - row.self[0];
+const toneOf = (row) => (change(row) > 0 ? "worse" : change(row) < 0 ? "better" : "muted");
+
+// Columns for rows { key, self: [one, other], calls: [one, other] }; `tone` says how a change is coloured.
+function changeColumns(one, other, cell, tone = toneOf) {
   const ratio = (row) => (row.self[0] ? row.self[1] / row.self[0] : Infinity);
   return [
     { title: "Name", text: true, value: (row) => row.key, cell },
     { title: `Self, ${one}`, value: (row) => row.self[0], cell: (row) => formatTime(Math.round(row.self[0])) },
     { title: `Self, ${other}`, value: (row) => row.self[1], cell: (row) => formatTime(Math.round(row.self[1])) },
-    { title: "Change", value: (row) => Math.abs(change(row)), cell: (row) => el("span", { class: change(row) > 0 ? "worse" : change(row) < 0 ? "better" : "muted" }, signed(formatTime, Math.round(change(row)))) },
+    { title: "Change", value: (row) => Math.abs(change(row)), cell: (row) => el("span", { class: tone(row) }, signed(formatTime, Math.round(change(row)))) },
     { title: "Ratio", value: (row) => (Number.isFinite(ratio(row)) ? ratio(row) : 1e9), cell: (row) => (row.self[0] && row.self[1] ? `× ${ratio(row).toFixed(2)}` : row.self[1] ? "new" : "gone") },
     { title: `Calls, ${one}`, value: (row) => row.calls[0], cell: (row) => formatCount(Math.round(row.calls[0] * 100) / 100) },
     { title: `Calls, ${other}`, value: (row) => row.calls[1], cell: (row) => formatCount(Math.round(row.calls[1] * 100) / 100) },
