@@ -20,7 +20,7 @@ READERS_PACKAGES := viztracer==1.1.1 numpy ml_dtypes hypothesis pytest selenium 
 BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check parity browser readers bench fmt clean
+.PHONY: help demo test check parity browser pictures readers bench fmt clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ browser: $(BROWSER)/installed  ## test the HTML report in headless chromium (apt
 readers: $(READERS)/installed  ## open our files with Perfetto, HTA, TensorBoard's plugin and speedscope (needs chromium, npm)
 	PYTHONPATH=src SPEEDSCOPE=$(READERS)/node_modules/speedscope \
 		$(READERS)/bin/python -m pytest -q -o filterwarnings=ignore tests/readers $(ARGS)
+
+pictures: $(BROWSER)/installed  ## take the pictures of the report in docs/pictures
+	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check pillow
+	PYTHONPATH=src:tests/mindtorch_v2 $(BROWSER)/bin/python tests/browser/pictures.py
 
 bench: $(PARITY)/installed  ## measure speed beside torch, into benchmarks/results.json
 	PYTHONPATH=src $(PARITY)/bin/python benchmarks/run.py
