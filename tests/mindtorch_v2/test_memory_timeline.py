@@ -57,8 +57,8 @@ def test_data_made_apart_from_the_graph_is_input(step: profile) -> None:
 
 
 def test_results_of_the_forward_pass_are_activations(step: profile) -> None:
-    # linear, relu, linear, log_softmax, the loss and its weight
-    assert bytes_of(step, Action.CREATE)[Category.ACTIVATION] == 4 * (5 * 16 + 5 * 16 + 5 * 4 + 5 * 4 + 1 + 1)
+    # linear, relu, linear, log_softmax, the loss, its weight, and the gradient that backward begins with
+    assert bytes_of(step, Action.CREATE)[Category.ACTIVATION] == 4 * (5 * 16 + 5 * 16 + 5 * 4 + 5 * 4 + 1 + 1 + 1)
 
 
 def test_the_engine_keeps_gradients_of_activations(step: profile) -> None:

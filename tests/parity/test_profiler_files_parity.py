@@ -74,12 +74,11 @@ def test_blocks_are_sorted_as_torch_sorts_them(name: str, tmp_path: Path) -> Non
     ours, theirs = (raw_timeline(package, name, tmp_path / f"{package.__name__}.raw.json.gz") for package in BOTH)
     assert bytes_by_category(ours, PREEXISTING) == bytes_by_category(theirs, PREEXISTING)
     made, expected = bytes_by_category(ours, CREATE), bytes_by_category(theirs, CREATE)
-    for category in ("GRADIENT", "OPTIMIZER_STATE"):
-        assert made.get(category, 0) == expected.get(category, 0), category
-    for category in ("ACTIVATION", "AUTOGRAD_DETAIL"):
-        # Kernels keep different things for backward, and torch counts an optimizer's temporaries to activations.
-        assert made[category] > 0
-        assert expected[category] > 0
+    # Kernels of convolutions keep different things on their way back.
+    exact = ["GRADIENT", "OPTIMIZER_STATE", *(["ACTIVATION", "AUTOGRAD_DETAIL"] if "mlp" in name else [])]
+    assert {category: made.get(category) for category in exact} == {
+        category: expected.get(category) for category in exact
+    }
 
 
 def execution_trace(package: Any, path: Path) -> dict[str, Any]:

@@ -185,27 +185,19 @@ def sort_blocks(metrics: Metrics, blocks: Blocks) -> Ints:
     place = np.where(in_op, outer, inner)
     passing = end <= metrics.end_ns[np.where(graph.in_engine[inner], inner, place)]
     growth, backward = graph.next_growth(metrics.start_ns[place]), graph.next_backward(metrics.start_ns[place])
-    sorts[made] = np.select(
-        [
-            passing & (in_op | graph.in_engine[inner]),
-            graph.in_engine[inner],
-            in_op & graph.grows[place],
-            # Made apart from the graph, and there when it grows.
-            in_op & (growth < backward) & (end > growth),
-            # Made once the graph is complete, as the gradient it begins with.
-            in_op & (backward < growth) & (end > backward),
-            in_op & (end != _FOREVER) & graph.exists,
-        ],
-        [
-            int(Category.TEMPORARY),
-            int(Category.AUTOGRAD_DETAIL),
-            int(Category.ACTIVATION),
-            int(Category.INPUT),
-            int(Category.AUTOGRAD_DETAIL),
-            int(Category.TEMPORARY),
-        ],
-        int(Category.UNKNOWN),
-    )
+    # The first rule that holds decides.
+    rules = [
+        (Category.TEMPORARY, passing & (in_op | graph.in_engine[inner])),
+        (Category.AUTOGRAD_DETAIL, graph.in_engine[inner]),
+        (Category.ACTIVATION, in_op & graph.grows[place]),
+        # Made apart from the graph, and there when it grows.
+        (Category.INPUT, in_op & (growth < backward) & (end > growth)),
+        # Made once the graph is complete, as the gradient that a backward pass begins with.
+        (Category.ACTIVATION, in_op & (backward < growth) & (end > backward)),
+        (Category.TEMPORARY, in_op & (end != _FOREVER) & graph.exists),
+    ]
+    conditions, categories = [rule[1] for rule in rules], [int(rule[0]) for rule in rules]
+    sorts[made] = np.select(conditions, categories, int(Category.UNKNOWN))
     return sorts
 
 
