@@ -15,6 +15,7 @@ import numpy as np
 from .. import _tap
 from .._storage import Storage
 from .._tensor import FAST, Parameter, Tensor
+from ..kernels.compiled import C
 from ..kernels.passes import BLOCK, number
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -28,7 +29,7 @@ _divide: Any = np.divide
 
 def unwatched(group: dict[str, Any]) -> bool:
     """Whether a step on this group may do without operators: none is seen, and the options ask for nothing else."""
-    return not (_tap.NAMESPACE["HOOK"] or group["foreach"] or group["differentiable"] or group["fused"])
+    return not (_tap.NAMESPACE["HOOK"] or group["differentiable"] or group["fused"])
 
 
 def _takes(p: Any) -> bool:
@@ -139,7 +140,9 @@ def _plain_sgd(params: list[Any], rate: float) -> bool:
         held.append((p, a, gradient._a))
     single, double = number(rate, F32), number(rate, F64)
     for p, a, g in held:
-        if a.size <= BLOCK:
+        if C is not None and C.descend(a, g, rate):
+            pass
+        elif a.size <= BLOCK:
             _add(a, _multiply(g, single if a.dtype is F32 else double), a)
         else:
             for part, slope in _pieces([a, g]):
@@ -195,6 +198,7 @@ class _Rates(NamedTuple):
     eps: Any
     rate: Any  # the corrected rate
     maximize: bool
+    numbers: Any  # those of a plain step, in this order, as numbers; None for another
 
 
 def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any], rate: float, betas: Any) -> bool:
@@ -234,20 +238,27 @@ def _adam_rates(group: dict[str, Any], rate: float, betas: Any, kind: str, step:
     def array(value: float) -> Any:
         return number(value, dtype)
 
+    plain = not group["maximize"] and (decay == 0 or decoupled)
+    shrink, root, corrected = 1 - rate * decay, math.sqrt(1 - beta2**step), -(rate / (1 - beta1**step))
+    numbers = shrink, 1 - beta1, beta2, 1 - beta2, root, group["eps"], corrected
+
     return _Rates(
-        shrink=array(1 - rate * decay) if decay != 0 and decoupled else None,
+        shrink=array(shrink) if decay != 0 and decoupled else None,
         decay=array(decay) if decay != 0 and not decoupled else None,
         toward=array(1 - beta1),
         keep=array(beta2),
         fresh=array(1 - beta2),
-        root=array(math.sqrt(1 - beta2**step)),
+        root=array(root),
         eps=array(group["eps"]),
-        rate=array(-(rate / (1 - beta1**step))),
+        rate=array(corrected),
         maximize=group["maximize"],
+        numbers=numbers if plain else None,
     )
 
 
 def _adam(a: Any, g: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
+    if C is not None and rates.numbers is not None and C.adam(a, g, mean, square, *rates.numbers):
+        return
     _move_moments(a, g, mean, square, one, two, rates)
     _adam_descent(a, mean, square, one, two, rates)
 
@@ -259,7 +270,7 @@ def _adam_with_top(a: Any, g: Any, mean: Any, square: Any, top: Any, one: Any, t
 
 
 def _move_moments(a: Any, g: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
-    shrink, decay, toward, keep, fresh, *_, maximize = rates
+    shrink, decay, toward, keep, fresh, *_, maximize, _ = rates
     if maximize:
         g = np.negative(g, one)
     if shrink is not None:
