@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import mindtorch
 
+from command_line import mindtorch
 from mindtorch_v2 import cli
 
 

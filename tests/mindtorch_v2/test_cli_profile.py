@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import mindtorch, started
 
+from command_line import mindtorch, started
 from mindtorch_v2.profiler.load import load
 from mindtorch_v2.profiler.metrics import Metrics
 from mindtorch_v2.profiler.samples import step_intervals
