@@ -66,6 +66,17 @@ def test_the_same_drift_of_single_runs_is_no_alarm() -> None:
     assert found.pace > 0.02
 
 
+def test_a_busy_machine_that_slows_some_ops_more_than_others_is_no_alarm() -> None:
+    random = np.random.default_rng(8)
+    before = durations(random)
+    uneven = durations(random) * 1.4 * np.exp(random.normal(0, 0.08, OPS))
+    found = compare([capture_of(before)], [capture_of(uneven)])
+    assert found.of(diff.SLOWER, diff.FASTER) == []
+    uneven[:, 5] *= 4
+    found = compare([capture_of(before)], [capture_of(uneven)])
+    assert [found.names[place] for place in found.of(diff.SLOWER)] == [NAMES[5]]
+
+
 def test_twice_as_slow_as_a_whole_is_an_alarm_even_of_single_runs() -> None:
     found = compare([capture_of(steady())], [capture_of(steady() * 2)])
     assert found.overall.verdict == diff.SLOWER

@@ -74,6 +74,16 @@ def test_the_centre_of_most_ignores_the_rest() -> None:
     assert width == pytest.approx(0.02)
 
 
+def test_spread_beyond_errors_is_measured_and_outliers_are_not() -> None:
+    random = np.random.default_rng(2)
+    errors = np.linspace(0.01, 0.05, 400)
+    values = random.normal(0, errors)
+    assert statistics.excess_spread(values, errors) < 0.01
+    values += random.normal(0, 0.1, 400)
+    values[:40] += 5
+    assert statistics.excess_spread(values, errors) == pytest.approx(0.11, abs=0.03)
+
+
 def test_runs_that_differ_more_than_their_samples_explain_are_noticed() -> None:
     random = np.random.default_rng(0)
     run = np.repeat([0, 1, 2, 3], 20)

@@ -31,6 +31,10 @@ _ENOUGH_FOR_PACE = 5
 # The least noise assumed of a mean of few samples, the run-to-run drift of a whole program assumed where only one run
 # a side is there, and how far apart most groups may lie to count as moving together (all relative).
 _LEAST_NOISE, _DRIFT, _TOGETHER = 0.03, 0.05, 0.04
+# The most that one op may be slowed more than others by a busy machine, and how many such errors rule it out.
+_MOST_UNEVEN, _SURE = 0.1, 3.5
+# The part of the smallest effect that unevenness may use up without widening it.
+_FREE = 0.65
 # Parts of a run whose paces are compared.
 _PARTS = 4
 _NORMAL_95 = 1.959964
@@ -206,7 +210,11 @@ def _judge(by: str, names: list[str], samples: _Samples, rules: Rules) -> Diff:
     pace = _pace(sides, share >= rules.smallest_share)
     logs[1] = logs[1] - pace
     sides[1] = sides[1]._replace(mean=sides[1].mean - pace)
-    score, error = _scores(logs, sides, samples.runs, margin)
+    between = _between_runs(logs, sides, samples.runs, share >= rules.smallest_share)
+    # The smallest effect leaves room for a little unevenness; what is more widens it.
+    needed = np.maximum(margin, _SURE * np.sqrt(np.maximum(between**2 - (_FREE * margin) ** 2, 0.0)))
+    score = _scores(logs, sides, needed)
+    error = np.sqrt(sides[0].error ** 2 + sides[1].error ** 2 + between**2)
     effect = sides[1].mean - sides[0].mean
     enough = (np.minimum(sides[0].number, sides[1].number) >= 2) & (share >= rules.smallest_share)
     p = np.ones(len(names))
@@ -274,27 +282,33 @@ def _pace(sides: list[Location], large: NDArray[np.bool_]) -> float:
     return centre if width <= max(_TOGETHER, 3 * typical) else 0.0
 
 
-def _scores(logs: list[Floats], sides: list[Location], runs: list[Ints], margin: float) -> tuple[Floats, Floats]:
-    """A normal score for each group being slower (positive) or faster by more than the margin, and the error of its
-    effect. Groups that vary from run to run more than within runs get smaller scores and larger errors."""
-    effect = sides[1].mean - sides[0].mean
+def _scores(logs: list[Floats], sides: list[Location], margin: Floats) -> Floats:
+    """A normal score for each group being slower (positive) or faster by more than the margin."""
     slower = np.maximum(statistics.rank_test(logs[0], logs[1] - margin), 0)
     faster = np.minimum(statistics.rank_test(logs[0], logs[1] + margin), 0)
-    by_rank = np.where(effect > 0, slower, faster)
+    by_rank = np.where(sides[1].mean > sides[0].mean, slower, faster)
     by_mean = statistics.student_test(sides[0], sides[1], margin, _LEAST_NOISE)
     few = np.minimum(sides[0].number, sides[1].number) < _ENOUGH_FOR_RANKS
-    within = np.hypot(sides[0].error, sides[1].error)
-    extra = np.zeros(len(effect))
+    return np.nan_to_num(np.where(few, by_mean, by_rank))
+
+
+def _between_runs(logs: list[Floats], sides: list[Location], runs: list[Ints], large: NDArray[np.bool_]) -> Floats:
+    """The error of each group's change that steps of single runs do not show: how much more some groups are slowed by a
+    busy machine than others. Several runs a side tell; so do the groups among themselves, most of which are unchanged."""
+    extra = np.zeros(len(large))
     for log, side, run in zip(logs, sides, runs):
         variance, count = statistics.between_runs(log, run, side.error)
         seen = variance[side.number >= 2]
         # Two or three runs say little about one group; what groups have in common steadies it.
         usual = float(np.median(seen)) if len(seen) else 0.0
         extra += np.maximum(variance, usual) / max(count, 1)
-    error = np.sqrt(within**2 + extra)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wider = np.where(within > 0, error / within, 1.0)
-    return np.nan_to_num(np.where(few, by_mean, by_rank) / wider), error
+    moved = sides[1].mean - sides[0].mean
+    within = np.hypot(sides[0].error, sides[1].error)
+    known = np.isfinite(moved) & np.isfinite(within) & large
+    uneven = 0.0
+    if int(known.sum()) >= _ENOUGH_FOR_PACE:
+        uneven = min(statistics.excess_spread(moved[known], within[known]), _MOST_UNEVEN)
+    return np.sqrt(np.maximum(extra, uneven**2))
 
 
 def _verdicts(

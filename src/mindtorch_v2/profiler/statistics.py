@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 # The part of the samples that a location leaves out at either end.
 TRIM = 0.2
 
+# The median of the square of a standard normal value.
+_MEDIAN_SQUARE = 0.45494
+
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
@@ -130,7 +133,7 @@ def normal_score(log_p: Floats) -> Floats:
     return score
 
 
-def student_test(first: Location, second: Location, margin: float, least_error: float) -> Floats:
+def student_test(first: Location, second: Location, margin: Floats, least_error: float) -> Floats:
     """Welch's test on locations for a difference of more than `margin` either way, as a normal score with its sign."""
     error_before, error_after = (
         np.maximum(side.error, least_error / np.sqrt(np.maximum(side.number, 1))) for side in (first, second)
@@ -144,7 +147,9 @@ def student_test(first: Location, second: Location, margin: float, least_error: 
 
 def freedom_of(first: Location, second: Location) -> Floats:
     """Degrees of freedom of a difference of locations (the smaller side decides, which is careful)."""
-    kept = np.minimum(first.number - 2 * np.floor(TRIM * first.number), second.number - 2 * np.floor(TRIM * second.number))
+    kept = np.minimum(
+        first.number - 2 * np.floor(TRIM * first.number), second.number - 2 * np.floor(TRIM * second.number)
+    )
     return np.maximum(kept - 1, 0) * 1.0
 
 
@@ -166,6 +171,21 @@ def centre_of_most(values: Floats) -> tuple[float, float]:
     widths = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
     low = int(np.argmin(widths))
     return float(ordered[low : low + half].mean()), float(widths[low])
+
+
+def excess_spread(values: Floats, errors: Floats) -> float:
+    """The standard deviation that values have beyond their errors, judged from the middle ones of them."""
+    away = (values - np.median(values)) ** 2
+    low, high = 0.0, float(away.max())
+    if np.median(away / np.maximum(errors**2, 1e-300)) <= _MEDIAN_SQUARE:
+        return 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if np.median(away / (errors**2 + middle)) > _MEDIAN_SQUARE:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(high)
 
 
 def between_runs(samples: Floats, run: Ints, error: Floats) -> tuple[Floats, int]:
