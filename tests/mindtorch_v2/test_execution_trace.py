@@ -1,7 +1,10 @@
 """Execution traces: the nodes of what ran, when the observer watches, and its place in a profile."""
 
+import gc
 import gzip
 import json
+import multiprocessing
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,6 +188,31 @@ def test_a_second_observer_sees_nothing(observer: ExecutionTraceObserver, tmp_pa
     observer.unregister_callback()
     assert {"aten::ones", "aten::zeros"} <= {node["name"] for node in nodes(tmp_path / "first.json")}
     assert not (tmp_path / "second.json").exists()
+
+
+def test_an_observer_that_is_dropped_completes_its_file(tmp_path: Path) -> None:
+    observer = ExecutionTraceObserver().register_callback(tmp_path / "trace.json")
+    observer.start()
+    torch.ones(2)
+    del observer
+    gc.collect()
+    assert named(nodes(tmp_path / "trace.json"), "aten::ones")
+    assert _tap.SLOT.watcher is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_children_leave_the_file_alone(observer: ExecutionTraceObserver, tmp_path: Path) -> None:
+    def run() -> None:
+        child = multiprocessing.get_context("fork").Process(target=lambda: torch.zeros(2))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        torch.ones(2)
+
+    found = watched(observer, tmp_path / "trace.json", run)
+    names = [node["name"] for node in found]
+    assert "aten::ones" in names
+    assert "aten::zeros" not in names
 
 
 def test_threads_have_nodes_of_their_own(observer: ExecutionTraceObserver, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The memory timeline: what blocks are to the program, and the files it is written to."""
 
+import gc
 import gzip
 import json
 from collections import Counter
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import nn
+from mindtorch_v2 import _roles, nn
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.memory import Action, Category, Change, sums
 
@@ -85,6 +86,15 @@ def test_without_a_graph_nothing_is_guessed() -> None:
         x = torch.ones(4)
         del x
     assert {change.category for change in prof._memory_profile()} == {Category.UNKNOWN}
+
+
+def test_a_profiler_that_is_dropped_stops_listening() -> None:
+    prof = profile(**dict.fromkeys(FLAGS, True))
+    prof.start()
+    assert _roles.LISTENERS
+    del prof
+    gc.collect()
+    assert not _roles.LISTENERS
 
 
 def test_sums_follow_the_changes() -> None:

@@ -32,8 +32,8 @@ from .recorder import PYTHON_EVENTS, RECORDER, Session
 _SCHEMA = "1.1.1-chakra.0.0.4"
 _PREFIX = "[pytorch|profiler|execution_trace|"
 _PROCESS_ID = 1
-# The observer that watches; others may be registered beside it and see nothing.
-_ACTIVE: list[ExecutionTraceObserver] = []
+# The trace of the observer that watches; others may be registered beside it and see nothing.
+_ACTIVE: list[_Trace] = []
 
 
 class _ITraceObserver(ABC):
@@ -109,6 +109,7 @@ class _Trace(_tap.Watcher):
     """One trace and its file."""
 
     def __init__(self, path: str) -> None:
+        self._pid = os.getpid()
         self._exits = ExitStack()
         self._file = self._exits.enter_context(open_binary(path))
         self._lock = threading.RLock()
@@ -134,7 +135,8 @@ class _Trace(_tap.Watcher):
     # What the tap calls
 
     def enter(self, event: int, seq: int) -> _Node | None:
-        if event in PYTHON_EVENTS:
+        # A forked child has this trace too, but the file is not its own.
+        if event in PYTHON_EVENTS or os.getpid() != self._pid:
             return None
         with self._lock:
             thread = self._thread()
@@ -149,17 +151,16 @@ class _Trace(_tap.Watcher):
         return node
 
     def given(self, values: Iterable[Any], schema: str = "") -> None:
-        thread = self._thread()
-        if thread.open:
-            thread.open[-1].schema = schema
+        node = self._innermost()
+        if node is not None:
             with self._lock:
-                thread.open[-1].inputs = self._described(values)
+                node.schema, node.inputs = schema, self._described(values)
 
     def made(self, values: Iterable[Any]) -> None:
-        thread = self._thread()
-        if thread.open:
+        node = self._innermost()
+        if node is not None:
             with self._lock:
-                thread.open[-1].outputs = self._described(values)
+                node.outputs = self._described(values)
 
     def leave(self, node: _Node) -> None:
         thread = self._thread()
@@ -169,6 +170,11 @@ class _Trace(_tap.Watcher):
         thread.open.remove(node)
         kind = _tap.EVENTS[node.event]
         self._write_node(node, kind.name, kind.scope)
+
+    def _innermost(self) -> _Node | None:
+        """The region the calling thread is in, if it was entered in this trace."""
+        thread: _Thread | None = getattr(self._local, "thread", None)
+        return thread.open[-1] if thread is not None and thread.open and os.getpid() == self._pid else None
 
     def _thread(self) -> _Thread:
         """The calling thread; its own node is written when it is first seen."""
@@ -314,7 +320,7 @@ class ExecutionTraceObserver(_ITraceObserver):
             except OSError as error:
                 warnings.warn(f"the execution trace cannot be written: {error}", stacklevel=2)
                 return self
-            _ACTIVE.append(self)
+            _ACTIVE.append(self._trace)
         else:
             warnings.warn(
                 "an execution trace observer is registered already, and only that one sees what runs: "
@@ -332,7 +338,7 @@ class ExecutionTraceObserver(_ITraceObserver):
         self._registered = False
         if self._trace is not None:
             trace, self._trace = self._trace, None
-            _ACTIVE.remove(self)
+            _ACTIVE.remove(trace)
             trace.close()
 
     @property

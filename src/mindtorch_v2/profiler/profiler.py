@@ -9,6 +9,7 @@ import os
 import socket
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
@@ -183,6 +184,8 @@ class _KinetoProfile:
         if not self._missing_for_memory():
             self._roles = RoleLog()
             self._roles.start()
+            # A profiler that is dropped without a stop must leave no listener behind.
+            weakref.finalize(self, self._roles.stop)
         inner._start_trace()
         for flag in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
             if getattr(self, flag):
