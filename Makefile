@@ -20,10 +20,10 @@ READERS_PACKAGES := viztracer==1.1.1 numpy ml_dtypes hypothesis pytest selenium 
 BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check parity browser pictures readers bench fmt clean
+.PHONY: help demo test check parity browser pictures readers bench bench-quick fmt clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) (interpreter), JOBS=$(JOBS) (test processes), ARGS= (passed to pytest)"
 
 demo: $(VENV)/installed  ## train a small GPT under the profiler: losses, table, trace, report
@@ -54,8 +54,11 @@ pictures: $(BROWSER)/installed  ## take the pictures of the report in docs/pictu
 	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check pillow
 	PYTHONPATH=src:tests/mindtorch_v2 $(BROWSER)/bin/python tests/browser/pictures.py
 
-bench: $(PARITY)/installed  ## measure speed beside torch, into benchmarks/results.json
+bench: $(VENV)/installed $(PARITY)/installed  ## measure speed beside torch, into benchmarks/results.json and .md
 	PYTHONPATH=src $(PARITY)/bin/python benchmarks/run.py
+
+bench-quick: $(VENV)/installed $(PARITY)/installed  ## measure a few things, and fail where one became twice as slow
+	PYTHONPATH=src $(PARITY)/bin/python benchmarks/quick.py
 
 fmt: $(VENV)/installed  ## format the code and mend what the linter can mend
 	$(VENV)/bin/ruff format .

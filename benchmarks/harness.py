@@ -22,6 +22,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = str(THREADS)
 
 RESULTS = Path(__file__).parent / "results.json"
+SUMMARY = Path(__file__).parent / "results.md"
 OURS = "mindtorch_v2"
 THEIRS = "torch"
 ROUNDS = 15
@@ -171,3 +172,24 @@ def report(name: str, rows: list[Row], unit: str) -> None:
         },
     }
     RESULTS.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
+
+
+def write_summary() -> None:
+    """Write what results.json holds as Markdown tables."""
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    lines = ["# Measured beside torch", "", "Written by `make bench`. A ratio below 1 means that ours is faster.", ""]
+    for name, found in sorted(results.items()):
+        versions_text = ", ".join(f"{key} {value}" for key, value in sorted(found["versions"].items()))
+        when = f"{found.get('date', 'undated')}, {found.get('threads', 1)} thread(s), {versions_text}"
+        lines += [f"## {name}", "", when, "", f"| | ours {found['unit']} | torch {found['unit']} | ratio | bound | |"]
+        lines += ["|---|---|---|---|---|---|", *(_summary_row(key, row) for key, row in found["rows"].items()), ""]
+    SUMMARY.write_text("\n".join(lines))
+
+
+def _summary_row(name: str, row: dict[str, Any]) -> str:
+    def number(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:,.{digits}f}"
+
+    bound = "" if row.get("bound") is None else f"{row['bound']:g}"
+    cells = [name, number(row["ours"], 1), number(row["torch"], 1), number(row["ratio"], 2), bound, row["note"]]
+    return f"| {' | '.join(cells)} |"

@@ -1,5 +1,7 @@
 """Runs every benchmark in this directory, each in a process of its own. A benchmark joins by being a file here.
 
+All figures go to results.json, and from there to results.md as tables.
+
 python benchmarks/run.py [NAME ...]
 """
 
@@ -7,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from harness import write_summary
+
 HERE = Path(__file__).parent
-NOT_BENCHMARKS = {"harness", "run"}
+NOT_BENCHMARKS = {"harness", "quick", "run"}
 
 
 def main() -> int:
@@ -23,6 +27,7 @@ def main() -> int:
         print(f"\n{name}", flush=True)
         if subprocess.run([sys.executable, str(HERE / f"{name}.py")]).returncode != 0:
             failed.append(name)
+    write_summary()
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

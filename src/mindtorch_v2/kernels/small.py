@@ -94,7 +94,7 @@ def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
 
 def nll_loss_backward(grad: Array, x: Array, target: Array, reduction: int) -> Array:
     if C is not None and grad.ndim == 0 and x.dtype is F32:
-        result = np.empty(x.shape, x.dtype)
+        result: Array = np.empty(x.shape, x.dtype)
         if C.put_picked(result, target, -float(grad) / target.size if reduction == 1 else -float(grad)):
             return result
     if _lowest(target) < 0:
