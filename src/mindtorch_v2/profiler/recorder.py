@@ -23,9 +23,10 @@ from .ticker import Ticker
 
 _LANES, _NAMESPACE = _tap.LANES, _tap.NAMESPACE
 
-# Lanes are looked after four times a second, and more often when one of them had so many new rows.
+# Lanes are looked after four times a second, and more often when one of them gets more rows than this in between.
 _ROUND_S = 0.25
-_BUSY_ROWS = 100_000
+_ROUND_ROWS = 25_000
+_SHORTEST_ROUND_S = 0.02
 
 
 class PythonEvent(NamedTuple):
@@ -226,6 +227,7 @@ class Recorder(_tap.Recorder):
         self._modules: dict[int, tuple[weakref.ref[Any], int, str]] = {}
         self._module_counts: dict[str, int] = {}
         self._ticker = Ticker(self._drain, _ROUND_S)
+        self._round_s = _ROUND_S
 
     # Sessions
 
@@ -293,6 +295,7 @@ class Recorder(_tap.Recorder):
         with self._lock:
             if not self.sessions:
                 self._ticker.rest()
+                self._round_s = _ROUND_S
                 return 0
             lanes = list(self._held)
             for lane in lanes:
@@ -302,10 +305,12 @@ class Recorder(_tap.Recorder):
             sinks = [session.sink for session in self.sessions if session.sink is not None]
         for chunk in chunks:
             # With much to do it is more important to keep up than to let others run.
-            chunk.pack(gently=fullest < _BUSY_ROWS)
+            chunk.pack(gently=fullest < 4 * _ROUND_ROWS)
         for sink in sinks:
             sink.flush()
-        return _ROUND_S if fullest < _BUSY_ROWS else _ROUND_S / 4
+        fitting = self._round_s * _ROUND_ROWS / max(fullest, 1)
+        self._round_s = min(max(fitting, _SHORTEST_ROUND_S), _ROUND_S)
+        return self._round_s
 
     def pause(self, session: Session, paused: bool) -> None:
         """Switch collection for a session off or on again."""

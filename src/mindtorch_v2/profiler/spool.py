@@ -161,15 +161,16 @@ class Spool:
         try:
             write(*arguments)
         except OSError as error:
-            self.failure = f"{type(error).__name__}: {error}"
-            self._warn(
-                f"the profiler cannot write to its spool {self.path!r} any more ({self.failure}). It holds what was "
-                "recorded before; the rest stays in memory. Free some space or choose another place for the next run."
-            )
+            self._fail(error, "Free some space or choose another place for the next run.")
             return False
         return True
 
-    def _warn(self, message: str) -> None:
+    def _fail(self, error: Exception, remedy: str) -> None:
+        self.failure = f"{type(error).__name__}: {error}"
+        message = (
+            f"the profiler cannot write to its spool {self.path!r} any more ({self.failure}). It holds what was "
+            f"recorded before; the rest stays in memory. {remedy}"
+        )
         try:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
         except RuntimeWarning:
@@ -178,8 +179,8 @@ class Spool:
     def put_piece(self, piece: _Piece, window: SpoolWindow) -> bool:
         """Write packed rows, and before them what they mention for the first time."""
         record = piece.record
-        if piece.sort == ROWS:
-            self._put_tables(piece.packed, window)
+        if piece.sort == ROWS and not self._explain(piece.packed, window):
+            return False
         payload = PLACE.pack(window.number, record.index, piece.first) + piece.packed.to_bytes()
         return self._write(self._file.append, piece.sort, payload)
 
@@ -199,7 +200,16 @@ class Spool:
     def put_tables_of(self, flat: list[int], window: SpoolWindow) -> None:
         """Explain rows that are not written as rows."""
         for rows in matrices([flat], _tap.ROW_WIDTH):
-            self._put_tables(pack(rows), window)
+            self._explain(pack(rows), window)
+
+    def _explain(self, packed: Packed, window: SpoolWindow) -> bool:
+        try:
+            self._put_tables(packed, window)
+        except Exception as error:
+            # Inputs that cannot be described concern whoever looks at them later, not the program that runs now.
+            self._fail(error, "Record without record_shapes.")
+            return False
+        return True
 
     def _put_tables(self, packed: Packed, window: SpoolWindow) -> None:
         kinds = packed.columns[_KIND].unpacked(packed.size)
@@ -337,7 +347,7 @@ def _pieces(record: LaneRecord) -> Iterable[_Piece]:
     for sort, chunks in ((ROWS, record.rows), (MEMORY, record.memory)):
         for chunk in chunks:
             first = chunk.first
-            for packed in chunk.pack(gently=True):
+            for packed in chunk.pack():
                 yield _Piece(record, sort, first, packed)
                 first += packed.size
 
