@@ -32,6 +32,31 @@ def test_a_long_run_makes_a_small_file_that_opens(page: Page, report_path: Calla
     assert page.texts(".card strong")[1] == "301,080"
 
 
+def test_a_long_run_is_ready_and_redrawn_fast(page: Page) -> None:
+    """Counted is the processor time of the page's thread, which other processes do not change."""
+
+    def worked() -> float:
+        found = page.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return float(next(row["value"] for row in found if row["name"] == "TaskDuration"))
+
+    page.driver.get("about:blank")
+    page.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    try:
+        page.open("large", "timeline")
+        assert worked() < 1.0
+        before = worked()
+        for turn in (-40, 40) * 5:
+            page.js(
+                "document.querySelector('.timeline canvas').dispatchEvent(new WheelEvent('wheel',"
+                "{ deltaY: arguments[0], cancelable: true }))",
+                turn,
+            )
+            page.settle()
+        assert (worked() - before) / 10 < 0.1
+    finally:
+        page.driver.execute_cdp_cmd("Performance.disable", {})
+
+
 def test_a_report_loads_nothing_from_anywhere(page: Page) -> None:
     page.open("small")
     assert page.js("return performance.getEntriesByType('resource').length") == 0

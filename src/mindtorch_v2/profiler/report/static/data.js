@@ -1,9 +1,7 @@
 // The packed block: base64, gzip, a JSON header, then columns byte plane by byte plane (see pack.py).
 
 async function unpack(text) {
-  const raw = atob(text.trim());
-  const zipped = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) zipped[i] = raw.charCodeAt(i);
+  const zipped = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const length = new DataView(bytes.buffer).getUint32(0, true);

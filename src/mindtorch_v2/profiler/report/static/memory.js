@@ -56,35 +56,56 @@ class Memory {
     const x = (this.x = (time) => left + (time / this.model.span) * (width - left - 10));
     const y = (bytes) => bottom - (bytes / this.highest) * room;
     this.paintAxes(context, { left, bottom, x, y, width });
-    const lower = new Float64Array(this.times.length);
+    const shown = this.instants(x);
+    const lower = new Float64Array(shown.length);
     this.series.forEach((values, number) => {
       context.beginPath();
-      this.trace(context, x, (i) => y(lower[i] + Math.max(0, values[i])), false);
-      this.trace(context, x, (i) => y(lower[i]), true);
+      this.trace(context, shown, x, (i) => y(lower[i] + Math.max(0, values[shown[i]])), false);
+      this.trace(context, shown, x, (i) => y(lower[i]), true);
       context.closePath();
       context.fillStyle = theme.scale[number % 8];
       context.globalAlpha = 0.85;
       context.fill();
-      for (let i = 0; i < values.length; i++) lower[i] += Math.max(0, values[i]);
+      for (let i = 0; i < shown.length; i++) lower[i] += Math.max(0, values[shown[i]]);
     });
     context.globalAlpha = 1;
     context.fillStyle = theme.text;
     context.fillRect(x(this.times[this.place]), 4, 1, bottom - 4);
   }
 
+  // Of the instants that fall on one pixel the highest and the last.
+  instants(x) {
+    const { times, totals } = this;
+    const shown = [];
+    let column = -1, best = -1;
+    const end = (last) => {
+      if (best >= 0) shown.push(best);
+      if (last > best) shown.push(last);
+    };
+    for (let i = 0; i < times.length; i++) {
+      const here = Math.floor(x(times[i]));
+      if (here !== column) {
+        end(i - 1);
+        [column, best] = [here, i];
+      } else if (totals[i] > totals[best]) best = i;
+    }
+    end(times.length - 1);
+    return shown;
+  }
+
   // An outline in steps: a level holds until the next instant. Backwards it closes the area.
-  trace(context, x, y, back) {
-    const count = this.times.length;
+  trace(context, shown, x, y, back) {
+    const count = shown.length;
     const finish = x(this.model.span);
     if (!back) {
       for (let i = 0; i < count; i++) {
-        context.lineTo(x(this.times[i]), y(i));
-        context.lineTo(i + 1 < count ? x(this.times[i + 1]) : finish, y(i));
+        context.lineTo(x(this.times[shown[i]]), y(i));
+        context.lineTo(i + 1 < count ? x(this.times[shown[i + 1]]) : finish, y(i));
       }
     } else {
       for (let i = count - 1; i >= 0; i--) {
-        context.lineTo(i + 1 < count ? x(this.times[i + 1]) : finish, y(i));
-        context.lineTo(x(this.times[i]), y(i));
+        context.lineTo(i + 1 < count ? x(this.times[shown[i + 1]]) : finish, y(i));
+        context.lineTo(x(this.times[shown[i]]), y(i));
       }
     }
   }

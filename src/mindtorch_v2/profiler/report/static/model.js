@@ -12,7 +12,9 @@ class Model {
     this.calls = header.calls.map(([kind, shapes = "", types = "", values = "", flops = 0]) => ({
       kind, shapes, types, values, flops,
     }));
-    this.kind = Int32Array.from(this.call, (call) => this.calls[call].kind);
+    const kindOf = Int32Array.from(this.calls, ({ kind }) => kind);
+    this.kind = new Int32Array(this.count);
+    for (let i = 0; i < this.count; i++) this.kind[i] = kindOf[this.call[i]];
     this.isPython = Uint8Array.from(this.kinds, ({ sort }) => sort === "python" || sort === "module");
     this.link();
     this.layRows();
@@ -22,7 +24,7 @@ class Model {
   link() {
     const { count, depth, track, length } = this;
     this.parent = new Int32Array(count).fill(-1);
-    this.selfTime = Float64Array.from(length);
+    this.selfTime = new Float64Array(length);
     const open = this.header.tracks.map(() => []);
     for (let i = 0; i < count; i++) {
       const levels = open[track[i]];
@@ -83,7 +85,7 @@ class Model {
   // Self time and bytes when Python functions are not shown: they count for the event around them.
   get plain() {
     if (this.plainValues) return this.plainValues;
-    const time = Float64Array.from(this.length), bytes = Float64Array.from(this.memory);
+    const time = new Float64Array(this.length), bytes = new Float64Array(this.memory);
     const around = new Int32Array(this.count);
     for (let i = 0; i < this.count; i++) {
       const outer = this.parent[i];
@@ -97,7 +99,7 @@ class Model {
 
   get selfBytes() {
     if (this.selfBytesValues) return this.selfBytesValues;
-    const bytes = Float64Array.from(this.memory);
+    const bytes = new Float64Array(this.memory);
     for (let i = 0; i < this.count; i++) if (this.parent[i] >= 0) bytes[this.parent[i]] -= this.memory[i];
     return (this.selfBytesValues = bytes);
   }
