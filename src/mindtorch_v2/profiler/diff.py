@@ -279,7 +279,7 @@ def _pace(sides: list[Location], large: NDArray[np.bool_]) -> float:
     centre, width = statistics.centre_of_most(moved)
     noise = np.hypot(sides[0].error, sides[1].error)[large]
     typical = float(np.nanmedian(noise)) if np.isfinite(noise).any() else 0.0
-    return centre if width <= max(_TOGETHER, 3 * typical) else 0.0
+    return centre if width <= max(_TOGETHER, 3 * typical, abs(centre) / 2) else 0.0
 
 
 def _scores(logs: list[Floats], sides: list[Location], margin: Floats) -> Floats:
