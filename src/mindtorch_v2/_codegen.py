@@ -310,6 +310,10 @@ def _load_edges(lines: Lines, op: Any, numbers: frozenset[str] = frozenset()) ->
 
 
 def _make_node(lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: bool = False) -> None:
+    if _tap.HELPER is not None:
+        parts = f"{_edges(op)}, {_saved_tuple(op, numbers_possible)}, SEQ, {shape}, {dtype}"
+        lines.add(f"n_ = NODE(C_{op.ident}, {parts})", "SEQ += 1", "if SAVING: SAVING(n_)")
+        return
     lines.add(
         f"n_ = NEW(C_{op.ident})",
         f"n_.edges = {_edges(op)}",
@@ -330,19 +334,22 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add("return got" if flags & _tap.MEMORY and op.calls is not None else "return MAKE(r0)")
         return
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
-    lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None")
-    if flags & _tap.SHAPES:
-        lines.add("t0_._k = None")
+    if _tap.HELPER is not None:
+        lines.add("t0_ = WRAP(r0)")
+    else:
+        lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None", "t0_._ag = None")
+        if flags & _tap.SHAPES:
+            lines.add("t0_._k = None")
     if flags & _tap.MEMORY and op.calls is not None:
         # The ops of the body have counted the memory.
-        lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None", "t0_._ag = None")
+        lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None")
     elif flags & _tap.MEMORY and _tap.HELPER is not None:
-        lines.add("t0_._v = COUNT(r0)", "t0_._ag = None")
+        lines.add("t0_._v = COUNT(r0)")
     elif flags & _tap.MEMORY:
         # What CountedStorage does; the end of the event notes it.
-        lines.add("t0_._v = token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes", "t0_._ag = None")
-    else:
-        lines.add("t0_._v = None", "t0_._ag = None")
+        lines.add("t0_._v = token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes")
+    elif _tap.HELPER is None:
+        lines.add("t0_._v = None")
     if op.differentiable:
         need = _load_edges(lines, op, numbers)
         if need:

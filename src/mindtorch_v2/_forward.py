@@ -333,7 +333,11 @@ def _unpack_varargs(lines: Lines, op: Any) -> None:
 
 def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     """The fast path of every other kind of op: arguments of the right types."""
-    if op.fast is not None:
+    if op.fast is not None and op.kind == "composite":
+        if not recorded:  # one call instead of two, for what comes to the same without events
+            given = ", ".join(a.python_name for a in op.schema.arguments)
+            lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}: return Q_{op.ident}({given})")
+    elif op.fast is not None:
         lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}:")
         lines.depth += 1
         call = f"r0 = Q_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"

@@ -32,7 +32,8 @@ static struct {
     PyObject *builtin_kind; /* builtin -> event id */
     PyObject *clock;        /* a clock that replaces ours, or NULL */
     PyTypeObject *tensor, *parameter, *counted;
-    Py_ssize_t layout_offset;
+    Py_ssize_t array_offset, graph_offset, storage_offset, view_offset, layout_offset; /* the slots of a tensor */
+    Py_ssize_t node_offsets[6]; /* edges, saved, seq, shape, dtype, hooks */
     int recording, flags;
 } given;
 
@@ -67,8 +68,8 @@ static int64_t monotonic(void) {
 }
 
 #if defined(__x86_64__)
-/* CLOCK_MONOTONIC read through the time stamp counter, which takes half as long. Every 50 ms the rate is set so that
-   the two agree again 50 ms later: the clock neither jumps nor drifts away. */
+/* CLOCK_MONOTONIC read through the time stamp counter, which takes half as long. Every 50 ms the two are compared: the
+   clock is set to the true time, or where it would have to go back, its rate so that they agree 50 ms later. */
 static struct {
     int usable;
     uint64_t ticks;
@@ -98,25 +99,23 @@ static int64_t settle_tsc(void) {
     int64_t ns;
     read_both(&ticks, &ns);
     double true_rate = (double)(ns - tsc.first_ns) / (double)(ticks - tsc.first_ticks);
-    int64_t shown = tsc.ns + (int64_t)((double)(ticks - tsc.ticks) * tsc.rate);
-    int64_t behind = ns - shown;
-    if (behind > 1000000 || behind < -1000000) { /* the machine slept */
-        shown = ns;
-        behind = 0;
-    }
+    /* Nobody has been shown a later time than this, as later readings come here. */
+    int64_t latest = tsc.ns + (int64_t)((double)tsc.interval * tsc.rate);
+    int64_t ahead = latest - ns;
+    if (ahead < 0 || ahead > 1000000) /* as it should be, or the machine slept */
+        ahead = 0, latest = ns;
     tsc.ticks = ticks;
-    tsc.ns = shown;
-    tsc.rate = true_rate + (double)behind / (double)tsc.interval;
-    return shown;
+    tsc.ns = latest;
+    tsc.rate = true_rate - (double)ahead / (double)tsc.interval;
+    return latest;
 }
 
 static void start_tsc(void) {
     uint64_t ticks;
     int64_t ns;
-    read_both(&tsc.first_ticks, &tsc.first_ns);
     do {
         read_both(&ticks, &ns);
-    } while (ns - tsc.first_ns < 200000);
+    } while (ns - tsc.first_ns < 1000000);
     tsc.rate = (double)(ns - tsc.first_ns) / (double)(ticks - tsc.first_ticks);
     tsc.interval = (uint64_t)(50e6 / tsc.rate);
     tsc.ticks = ticks;
@@ -488,6 +487,33 @@ static int push(PyObject *seq, int64_t inputs) {
     lane->depth++;
     open->start = now();
     return 0;
+}
+
+/* A plain tensor on a new array, in no graph. */
+static PyObject *wrap(PyObject *module, PyObject *array) {
+    PyObject *tensor = given.tensor->tp_alloc(given.tensor, 0);
+    if (tensor) {
+        char *slots = (char *)tensor;
+        *(PyObject **)(slots + given.array_offset) = Py_NewRef(array);
+        *(PyObject **)(slots + given.graph_offset) = Py_NewRef(Py_None);
+        *(PyObject **)(slots + given.storage_offset) = Py_NewRef(Py_None);
+        *(PyObject **)(slots + given.view_offset) = Py_NewRef(Py_None);
+    }
+    return tensor;
+}
+
+/* The autograd node of a call: class, edges, saved, sequence number, shape, dtype. */
+static PyObject *node(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    PyTypeObject *type = (PyTypeObject *)args[0];
+    PyObject *made = count == 6 ? type->tp_alloc(type, 0) : NULL;
+    if (made) {
+        for (int i = 0; i < 5; i++)
+            *(PyObject **)((char *)made + given.node_offsets[i]) = Py_NewRef(args[i + 1]);
+        *(PyObject **)((char *)made + given.node_offsets[5]) = Py_NewRef(Py_None);
+    } else if (count != 6) {
+        PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", count);
+    }
+    return made;
 }
 
 static PyObject *begin(PyObject *module, PyObject *seq) {
@@ -894,13 +920,24 @@ static PyObject *untrace(PyObject *module, PyObject *lane) {
 /* --- the module -------------------------------------------------------------------------------------------------------------- */
 
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"make_lane", "input_ids", "intern", "freeze", "layout", "tensor", "parameter", "ndarray", NULL};
-    PyObject *v[8];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOO", names, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7))
+    static char *names[] = {"make_lane", "input_ids", "intern",    "freeze",  "layout",
+                            "tensor",    "parameter", "ndarray", "node", NULL};
+    static const char *node_slots[] = {"edges", "saved", "seq", "shape", "dtype", "hooks"};
+    PyObject *v[9];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOO", names, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7,
+                                     v + 8))
         return NULL;
-    given.layout_offset = slot_offset(v[5], "_k");
-    if (given.layout_offset < 0)
-        return NULL;
+    for (int i = 0; i < 6; i++)
+        if ((given.node_offsets[i] = slot_offset(v[8], node_slots[i])) < 0)
+            return NULL;
+    struct {
+        const char *name;
+        Py_ssize_t *offset;
+    } slots[] = {{"_a", &given.array_offset}, {"_ag", &given.graph_offset}, {"_v", &given.storage_offset},
+                 {"_view", &given.view_offset}, {"_k", &given.layout_offset}};
+    for (int i = 0; i < 5; i++)
+        if ((*slots[i].offset = slot_offset(v[5], slots[i].name)) < 0)
+            return NULL;
     for (int i = 0; i < 8; i++)
         Py_INCREF(v[i]); /* for good: there is one of each */
     given.make_lane = v[0], given.input_ids = v[1], given.intern = v[2], given.freeze = v[3], given.layout = v[4];
@@ -945,6 +982,8 @@ static PyMethodDef functions[] = {
     {"set_clock", set_clock, METH_O, "Use another clock, a callable; None goes back to the own one."},
     {"use_counter", use_counter, METH_NOARGS, "Read the clock through the CPU's time stamp counter, where it has one."},
     {"adopt", adopt, METH_O, "Make a lane the calling thread's own; None takes it away."},
+    {"node", (PyCFunction)(void (*)(void))node, METH_FASTCALL, "The autograd node of a call."},
+    {"wrap", wrap, METH_O, "A plain tensor on a new array."},
     {"begin", begin, METH_O, "An op begins, with this sequence number."},
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
     {"end", end, METH_O, "The op that began last ends; it was this event."},
@@ -964,6 +1003,9 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_helper", "The recorder
 
 PyMODINIT_FUNC PyInit__helper(void) {
     PyObject *module = PyModule_Create(&definition);
+#if defined(__x86_64__)
+    read_both(&tsc.first_ticks, &tsc.first_ns);
+#endif
     if (module && add_types(module) < 0)
         Py_CLEAR(module);
     return module;

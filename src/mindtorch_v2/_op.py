@@ -1221,9 +1221,9 @@ NAMESPACE.update(
 if _tap.HELPER is not None:
     _tap.HELPER.connect(
         make_lane=_new_lane, input_ids=_tap.INPUT_IDS, intern=_tap.intern_inputs, freeze=freeze, layout=_layout,
-        tensor=Tensor, parameter=Parameter, ndarray=np.ndarray,
+        tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node,
     )  # fmt: skip
     NAMESPACE.update(
         BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
-        HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
+        NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
     )  # fmt: skip

@@ -424,7 +424,9 @@ addbmm_ = in_place(addbmm_row)
 # --- the general products ---------------------------------------------------------------------------------------------
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor", out=True)
+@composite(
+    "matmul(Tensor self, Tensor other) -> Tensor", out=True, fast=("input._a.ndim == 2 and other._a.ndim == 2", mm)
+)
 def _matmul(self: Any, other: Any) -> Any:
     m, n = self._a.ndim, other._a.ndim
     if m == 2 and n == 2:
@@ -516,15 +518,22 @@ def _batched(self: Any, other: Any) -> Any:
     return unsafe_view(bmm(left, right), (*batch, *a[-2:-1], b[-1]))
 
 
-_SLOT = _tap.SLOT
+# The conditions, in generated code, that no input takes part in a graph.
+_NO_GRAPH = [f"{name}.{slot} is None" for name in ("input", "weight", "bias") for slot in ("_ag", "_view")]
 
 
-def _untracked(t: Any) -> bool:
-    """Whether a tensor surely takes no part in a graph."""
-    return t._ag is None and t._view is None
+def _linear_quickly(input: Any, weight: Any, bias: Any) -> Any:
+    """What `t` and `addmm` come to where no graph is built."""
+    return make(_add_product(bias._a, input._a, weight._a.T, 1, 1))
 
 
-@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+@composite(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    fast=(
+        " and ".join(["bias is not None", "input._a.ndim == 2", f"(not GRAD() or ({' and '.join(_NO_GRAPH)}))"]),
+        _linear_quickly,
+    ),
+)
 def _linear(input: Any, weight: Any, bias: Any) -> Any:
     x = input._a
     if bias is None:
@@ -532,10 +541,6 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
             raise _too_few_dims(x, weight._a)
         return matmul(input, t(weight))
     if x.ndim == 2:
-        if _SLOT.recorder is None and (
-            not grad_mode.is_grad_enabled() or (_untracked(input) and _untracked(weight) and _untracked(bias))
-        ):
-            return make(_add_product(bias._a, x, weight._a.T, 1, 1))  # what the two ops below come to
         return addmm(bias, input, t(weight))
     if x.ndim == 0 or weight._a.ndim == 0:
         raise _too_few_dims(x, weight._a)

@@ -72,7 +72,7 @@ _ONES = _Ones()
 
 @op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, quiet=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
-    if dtype is None and a.dtype is F32 and a.size <= 1024 and a.flags.c_contiguous:
+    if dtype is None and a.dtype is F32 and a.size <= 1024:
         return _asarray(a.reshape(-1).dot(_ONES[a.size]))
     return kernels.sum(a, dtype=_np(dtype))
 
