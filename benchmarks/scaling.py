@@ -1,10 +1,11 @@
-"""How cost grows with events, nodes of a graph and parameters, over three decades.
+"""How cost grows with events, nodes of a graph, parameters and workers, over three decades.
 
 Ours alone: what one of them costs among a thousand times as many. The last column of the notes is the exponent of the
 power law through the points, which is 1 where cost is linear.
 """
 
 import gc
+import importlib
 import math
 import statistics
 import time
@@ -56,9 +57,25 @@ def parameters(count: int) -> float:
     return time.thread_time_ns() - began
 
 
+def workers(count: int) -> float:
+    """Merge the recordings of so many workers into one, and bring it into columns."""
+    torch = packages()[OURS]
+    merge, columns = (importlib.import_module(f"{OURS}.profiler.{name}") for name in ("merge", "columns"))
+    x = torch.ones((4, 4))
+    with torch.profiler.profile() as prof:
+        for _ in range(100):
+            x + x
+    captures = [prof._initialized("merging").newest_capture()] * count
+    labels = [f"worker {number}" for number in range(count)]
+    began = time.thread_time_ns()
+    columns.columns_of(merge.merge(captures, labels))
+    return time.thread_time_ns() - began
+
+
 KINDS: dict[str, tuple[Callable[[int], float], list[int]]] = {
     "events recorded and summed up": (events, [1_000, 10_000, 100_000, 1_000_000]),
     "nodes built and gone back through": (nodes, [100, 1_000, 10_000, 100_000]),
+    "workers' recordings merged": (workers, [1, 10, 100, 1_000]),
     "parameters stepped": (parameters, [10, 100, 1_000, 10_000]),
 }
 
