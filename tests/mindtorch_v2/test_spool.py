@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 import mindtorch_v2 as torch
 import spool_kills
 from mindtorch_v2 import _tap, nn
-from mindtorch_v2.profiler import load, profile, record_function, recover, schedule, spool, spoolfile
+from mindtorch_v2.profiler import (
+    ProfilerActivity,
+    load,
+    profile,
+    record_function,
+    recover,
+    schedule,
+    spool,
+    spoolfile,
+)
 from mindtorch_v2.profiler.capture import Capture
 from mindtorch_v2.profiler.export import FORMATS, write
 from mindtorch_v2.profiler.recorder import RECORDER
@@ -206,6 +215,99 @@ def test_a_region_that_ends_while_the_spool_is_written_counts_once(tmp_path: Pat
         lane.open.clear()
         copy.write_bytes(path.read_bytes())
     assert names(recover(copy)) == ["aten::add"]
+
+
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("open"), st.sampled_from(["a", "b", "c"]), st.integers(0, 3)),
+        st.tuples(st.sampled_from(["close", "flush", "pause", "resume"])),
+        st.tuples(st.just("allocate"), st.integers(1, 50), st.integers(0, 5)),
+        st.tuples(st.just("advance"), st.integers(0, 20)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(plan=actions)
+def test_whatever_a_program_does_its_spool_tells_the_same(
+    plan: list[tuple[Any, ...]],
+    clock: Clock,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run.mtspool"
+    opened: list[Any] = []
+    with profile(record_shapes=True, profile_memory=True, spool=path) as prof:
+        for action, *arguments in plan:
+            if action == "open":
+                opened.append(op(arguments[0], [(arguments[1],)], seq=len(opened)).__enter__())
+            elif action == "close" and opened:
+                # Not always the innermost one, as when tasks take turns.
+                opened.pop(-1 if len(opened) % 3 else 0).__exit__()
+            elif action == "flush":
+                flush()
+            elif action in ("pause", "resume"):
+                prof.toggle_collection_dynamic(action == "resume", [ProfilerActivity.CPU])
+            elif action == "allocate":
+                allocate(*arguments)
+            elif action == "advance":
+                clock.advance(arguments[0])
+    for region in opened:
+        region.__exit__()
+    live, found = live_capture(prof), recover(path)
+    assert [event_facts(event) for event in found.events()] == [event_facts(event) for event in prof.events()]
+    assert found.pauses == live.pauses
+
+
+def event_facts(event: Any) -> tuple[Any, ...]:
+    times = (event.time_range.start, event.time_range.end, event.self_cpu_time_total)
+    return (event.name, *times, event.sequence_nr, event.input_shapes, event.cpu_memory_usage, event.thread)
+
+
+def test_all_threads_of_a_spool_are_recovered(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+
+    def work(name: str) -> None:
+        for _ in range(3):
+            with op(name):
+                pass
+            flush()
+
+    with profile(spool=path, all_threads=True) as prof:
+        for name in ("one", "two"):
+            thread = threading.Thread(target=work, args=(name,), name=f"thread {name}")
+            thread.start()
+            thread.join()
+    live, found = live_capture(prof), recover(path)
+    assert [(track.index, track.native_id, track.name, len(track)) for track in found.tracks] == [
+        (track.index, track.native_id, track.name, len(track)) for track in live.tracks
+    ]
+    assert names(found) == names(live) == ["one"] * 3 + ["two"] * 3
+
+
+def test_a_spool_without_a_window_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    with profile(schedule=schedule(wait=5, warmup=1, active=1), spool=path):
+        pass
+    found = recover(path)
+    assert found.is_empty
+    assert len(found.events()) == len(found.key_averages()) == 0
+    assert "ended in order" in found.notes[0]
+
+
+def test_inputs_that_cannot_be_described_do_not_disturb_the_program(tmp_path: Path) -> None:
+    class Strange:
+        shapes = property(lambda self: [][0])
+
+    with profile(spool=tmp_path / "run.mtspool", record_shapes=True):
+        with op("before"):
+            pass
+        flush()
+        with _tap.region(_tap.event_id("strange"), inputs=_tap.intern_inputs(Strange())):
+            pass
+        with pytest.warns(RuntimeWarning, match="IndexError.*Record without record_shapes"):
+            flush()
+    assert names(recover(tmp_path / "run.mtspool")) == ["before"]
 
 
 # Damage

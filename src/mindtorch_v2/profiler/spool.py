@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -95,6 +96,7 @@ class Spool:
         self._said_name = ""
         self._write(self._file.start)
         self.put(HEADER, self._header())
+        _spools.add(self)
 
     def _header(self) -> dict[str, Any]:
         self._said_name = self._process_name()
@@ -280,6 +282,7 @@ class SpoolWindow:
         self.stacks = stacks
         self.stacks_known: set[int] = set()
         self._metadata = metadata
+        self._said: dict[str, str] = {}
         # Where in the file the window lies.
         self.begin = spool.offset
         self.end = 0
@@ -304,12 +307,15 @@ class SpoolWindow:
     def _state(self, records: list[LaneRecord]) -> dict[str, Any]:
         """Where the window stands, for a reader that finds no end."""
         session = self.session
+        metadata = dict(self._metadata)
+        changes = {key: text for key, text in metadata.items() if self._said.get(key) != text}
+        self._said = metadata
         return {
             "window": self.number,
             "now_ns": session.stop_ns or session.collected_ns,
             "pauses": session.pauses,
             "crowded": session.crowded,
-            "metadata": dict(self._metadata),
+            "metadata": changes,
             "lanes": [record.index for record in records],
             "open": [[record.index, record.open] for record in records if record.open and not session.stop_ns],
         }
@@ -357,6 +363,19 @@ def _record_of(piece: _Piece) -> LaneRecord:
     chunks = [Chunk.of_packed(piece.first, piece.packed)]
     parts = (chunks, []) if piece.sort == ROWS else ([], chunks)
     return replace(piece.record, first=(0, 0), rows=parts[0], memory=parts[1], open=[])
+
+
+_spools: weakref.WeakSet[Spool] = weakref.WeakSet()
+
+
+def _unlock() -> None:
+    """In a forked child, where a thread that held a lock is no more."""
+    for spool in list(_spools):
+        spool.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 @atexit.register

@@ -195,6 +195,8 @@ class Contents:
         )
         window.stop_ns = window.start_ns
         self.trace_id = _checked(said["trace_id"], str)
+        # Each window has its own; the last one's stand for all.
+        self.metadata = {}
         self.windows[window.number] = window
 
     def _read_state(self, said: Any) -> None:
@@ -205,7 +207,7 @@ class Contents:
             window.crowded = bool(said["crowded"])
             window.lanes = [int(lane) for lane in said["lanes"]]
             window.open = {int(lane): [int(value) for value in rows] for lane, rows in said["open"]}
-            self.metadata = {key: _json_value(text) for key, text in said["metadata"].items()}
+            self.metadata.update((key, _json_value(text)) for key, text in said["metadata"].items())
 
     def _read_end(self, said: Any) -> None:
         self._read_state(said)
