@@ -1,0 +1,125 @@
+"""How often `mindtorch diff` is right on real runs: alarms between equal runs, and finds of one op made 10 % slower.
+
+A small model of twenty ops of about the same cost runs in two versions, step by step in turn, so that the machine
+treats both alike; in half of the comparisons the second version has one op, drawn at random, work on 10 % more numbers.
+Times are CPU time of the thread, unless --wall is given.
+
+python benchmarks/diff_power.py [--pairs N] [--steps N] [--wall]
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+import harness  # keeps BLAS to one thread
+import mindtorch_v2 as torch
+from mindtorch_v2 import _tap
+from mindtorch_v2.profiler import profile, schedule
+from mindtorch_v2.profiler.capture import Capture, Track
+from mindtorch_v2.profiler.diff import SLOWER, compare
+
+NAMES = "exp exp2 log log2 log10 sin cos tan tanh sqrt asin acos atan sinh cosh asinh atanh log1p expm1 reciprocal"
+OP_NS = 60_000
+SLOWDOWN = 1.1
+
+Version = list[tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]]
+
+
+def sizes() -> dict[str, int]:
+    """On how many numbers each op takes about as long as the others."""
+    found = {}
+    for name in NAMES.split():
+        op, tensor = getattr(torch, name), torch.linspace(0.1, 0.9, 20_000)
+        took = []
+        for _ in range(20):
+            began = time.thread_time_ns()
+            op(tensor)
+            took.append(time.thread_time_ns() - began)
+        found[name] = max(1000, round(20_000 * OP_NS / sorted(took)[5]))
+    return found
+
+
+def inputs(numbers: dict[str, int]) -> dict[str, torch.Tensor]:
+    """What the ops work on. Both versions share it: where a tensor lies in memory matters more than 10 %."""
+    return {name: torch.linspace(0.1, 0.9, round(count * SLOWDOWN)) for name, count in numbers.items()}
+
+
+def version(tensors: dict[str, torch.Tensor], slowed: str | None = None) -> Version:
+    return [
+        (getattr(torch, name), tensor if name == slowed else tensor[: round(len(tensor) / SLOWDOWN)])
+        for name, tensor in tensors.items()
+    ]
+
+
+def in_turn(versions: list[Version], steps: int) -> list[Capture]:
+    """Run the versions under the profiler, a step of one after a step of the other; a capture of each."""
+    count = steps * len(versions)
+    with profile(schedule=schedule(wait=0, warmup=1, active=count, repeat=1)) as prof:
+        for step in range(count + 1):
+            for op, tensor in versions[(step - 1) % len(versions)]:
+                op(tensor)
+            prof.step()
+    assert prof.profiler is not None
+    whole = prof.profiler.newest_capture()
+    return [part(whole, number, len(versions)) for number in range(len(versions))]
+
+
+def part(capture: Capture, number: int, parts: int) -> Capture:
+    """Every so-many-th step of a capture."""
+    (track,) = capture.tracks
+    is_step = np.array([capture.kinds[kind].name.startswith("ProfilerStep#") for kind in track.kind.tolist()])
+    starts = np.sort(track.start_ns[is_step])
+    step = np.searchsorted(starts, track.start_ns, side="right") - 1
+    return replace(capture, tracks=[rows(track, step % parts == number)])
+
+
+def rows(track: Track, kept: np.ndarray) -> Track:
+    names = ("start_ns", "end_ns", "kind", "seq", "inputs", "stack")
+    return replace(track, **{name: getattr(track, name)[kept] for name in names})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--wall", action="store_true", help="wall clock instead of CPU time")
+    options = parser.parse_args()
+    if not options.wall:
+        _tap.set_clock(time.thread_time_ns)
+    random = np.random.default_rng(0)
+    tensors = inputs(sizes())
+    in_turn([version(tensors)], 10)
+    alarms = found = others = 0
+    for _ in range(options.pairs):
+        first, second = in_turn([version(tensors), version(tensors)], options.steps)
+        alarms += compare([first], [second]).alarms > 0
+        slowed = str(random.choice(NAMES.split()))
+        first, second = in_turn([version(tensors), version(tensors, slowed)], options.steps)
+        result = compare([first], [second])
+        seen = [result.names[place].removeprefix("aten::") for place in result.of(SLOWER)]
+        found += slowed in seen
+        others += any(name != slowed for name in seen)
+    report(options, alarms, found, others)
+
+
+def report(options: argparse.Namespace, alarms: int, found: int, others: int) -> None:
+    result = {
+        "clock": "wall" if options.wall else "thread CPU time",
+        "pairs": options.pairs,
+        "steps a side": options.steps,
+        "alarms between equal runs": alarms,
+        "10 % slower op found": found,
+        "other ops called slower": others,
+    }
+    print("\n".join(f"{key:28} {value}" for key, value in result.items()))
+    results = json.loads(harness.RESULTS.read_text()) if harness.RESULTS.exists() else {}
+    results["diff_power"] = {**result, "versions": harness.versions()}
+    harness.RESULTS.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()
