@@ -9,6 +9,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.capture import USER_ANNOTATION
+from mindtorch_v2.profiler.merge import merge
 from mindtorch_v2.profiler.metrics import Metrics
 from mindtorch_v2.profiler.report import Report, make_report, write_report
 from mindtorch_v2.profiler.report import page as pages
@@ -89,6 +90,11 @@ def test_steps_are_profiler_steps_or_what_repeats() -> None:
     made.region(made.kind("setup", USER_ANNOTATION), 400, 4000)
     metrics = Metrics(made.capture())
     assert find_steps(metrics).labels(metrics) == ["training step 0", "training step 1", "training step 2"]
+
+
+def test_steps_are_those_of_one_process() -> None:
+    metrics = Metrics(merge([small(), small()], ["rank 0", "rank 1"]))
+    assert find_steps(metrics).labels(metrics) == ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
 
 
 def test_no_steps_are_made_up() -> None:

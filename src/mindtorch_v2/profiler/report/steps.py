@@ -30,10 +30,10 @@ def find_steps(metrics: Metrics) -> Steps:
     annotated = metrics.of_kinds(lambda kind: kind.category == USER_ANNOTATION)
     numbered = np.flatnonzero(annotated & metrics.of_kinds(lambda kind: kind.name.startswith(STEP_PREFIX)))
     if len(numbered):
-        return Steps("ProfilerStep", numbered)
+        return Steps("ProfilerStep", _of_one_thread(metrics, numbered))
     candidates = annotated & ~metrics.of_kinds(lambda kind: kind.name.startswith(_NO_STEPS))
     # Only the outermost annotations: what repeats inside of a step is no step.
-    outermost = np.flatnonzero(candidates & (tree.splice(metrics.parent, ~candidates) < 0))
+    outermost = _of_one_thread(metrics, np.flatnonzero(candidates & (tree.splice(metrics.parent, ~candidates) < 0)))
     if not len(outermost):
         return Steps("", outermost)
     kinds, which, count = np.unique(metrics.kind[outermost], return_inverse=True, return_counts=True)
@@ -43,3 +43,11 @@ def find_steps(metrics: Metrics) -> Steps:
     if time[best] < 0:
         return Steps("", outermost[:0])
     return Steps(metrics.kind_of(int(kinds[best])).name, outermost[which.reshape(-1) == best])
+
+
+def _of_one_thread(metrics: Metrics, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Those of the thread that has most of them: of several processes or threads each has steps of its own."""
+    if not len(places):
+        return places
+    tracks = metrics.track[places].astype(np.int64)
+    return places[tracks == np.argmax(np.bincount(tracks))]

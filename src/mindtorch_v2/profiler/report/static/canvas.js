@@ -33,7 +33,7 @@ class Surface {
     let full = this.widths.get(text);
     if (full === undefined) this.widths.set(text, (full = this.context.measureText(text).width));
     if (full > width) {
-      const kept = Math.floor((text.length * (width - 8)) / full);
+      const kept = Math.floor((text.length * (width - 10)) / full) - 1;
       if (kept < 2) return;
       text = text.slice(0, kept) + "…";
     }

@@ -29,9 +29,12 @@ class Steps {
     const { model, events } = this;
     const step = new Int32Array(model.count).fill(-1);
     let now = -1;
+    // Other processes have steps of their own.
+    const process = (event) => model.header.tracks[model.track[event]].pid;
+    const mine = model.header.tracks.map(({ pid }) => pid === process(events[0]));
     for (let i = 0; i < model.count; i++) {
       while (now + 1 < events.length && model.start[i] >= model.start[events[now + 1]]) now++;
-      if (now >= 0 && model.start[i] <= model.end(events[now])) step[i] = now;
+      if (now >= 0 && mine[model.track[i]] && model.start[i] <= model.end(events[now])) step[i] = now;
     }
     this.members = events.map(() => []);
     for (let i = 0; i < model.count; i++) if (step[i] >= 0) this.members[step[i]].push(i);
