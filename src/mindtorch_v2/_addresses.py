@@ -6,6 +6,7 @@ from __future__ import annotations
 
 _OPTIMIZERS = {
     "optim.adam": "adamax adamw nadam radam sparse_adam",
+    "optim.factored": "_adafactor _muon",
     "optim.adaptive": "adadelta adagrad asgd rmsprop rprop",
 }
 

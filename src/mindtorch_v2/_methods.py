@@ -14,7 +14,7 @@ from ._dtype import dtype as DType
 from ._meta import MetaArray, meta
 from ._size import Size
 from ._storage import Storage
-from ._tensor import Parameter, Tensor, address, as_array, make, memory_owner, new, storage_of
+from ._tensor import Parameter, Tensor, address, as_array, bump, make, memory_owner, new, storage_of
 from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
@@ -430,6 +430,35 @@ class TypedStorage(UntypedStorage):
 
     def _bytes(self) -> Any:
         return super()._bytes().view(self.dtype.np)
+
+
+def _elementwise(name: str, self: Tensor, others: tuple[Tensor, ...], callable: Any) -> Tensor:
+    """Replace each element by what a Python function makes of it and of the others' elements in its place."""
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    places = [np.broadcast_to(other._a, self._a.shape) for other in others]
+    made = [callable(*values) for values in zip(*(a.reshape(-1).tolist() for a in (self._a, *places)), strict=True)]
+    self._a[...] = np.array(made, self._a.dtype).reshape(self._a.shape)
+    bump(self)
+    return self
+
+
+@method
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replace each element x by `callable(x)`."""
+    return _elementwise("apply_", self, (), callable)
+
+
+@method
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replace each element x by `callable(x, y)`, y from the same place of `tensor`."""
+    return _elementwise("map_", self, (tensor,), callable)
+
+
+@method
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replace each element by `callable` of it and of the elements of `x` and `y` in its place."""
+    return _elementwise("map2_", self, (x, y), callable)
 
 
 @method

@@ -19,6 +19,8 @@ _values: dict[str, Any] = {
     "fill": True,
     "warn_always": False,
 }
+has_cuda = has_cudnn = has_mps = False
+has_mkldnn = has_openmp = has_mkl = has_lapack = False
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 

@@ -607,6 +607,12 @@ def test_gradcheck_accepts_right_and_rejects_wrong_gradients() -> None:
         gradcheck(Wrong.apply, (double(2),))
 
 
+def test_gradgradcheck_draws_as_torchs() -> None:
+    torch.manual_seed(0)
+    assert torch.autograd.gradgradcheck(torch.sin, torch.ones(2, dtype=torch.double, requires_grad=True))
+    assert torch.rand(2).tolist() == pytest.approx([0.3074, 0.6341], abs=1e-4)
+
+
 def test_detect_anomaly_names_the_forward() -> None:
     class Fails(Function):
         @staticmethod
@@ -663,3 +669,11 @@ def test_checkpoint_computes_again_with_the_same_random_numbers(reentrant: bool)
     (y * torch.rand(3)).tanh().sum().backward()
     assert len(calls) == 2
     np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-6)
+
+
+def test_a_view_made_in_no_grad_mode_says_what_its_base_says() -> None:
+    leaf = torch.ones(2, 2, requires_grad=True)
+    with torch.no_grad():
+        views = [leaf.view(-1), leaf[0], leaf.t(), (leaf * 1).view(-1), leaf.detach().view(-1)]
+    assert [view.requires_grad for view in views] == [True, True, True, False, False]
+    assert all(view.grad_fn is None and view.is_leaf for view in views)

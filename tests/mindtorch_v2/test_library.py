@@ -88,6 +88,18 @@ def test_a_typed_storage_has_no_slices() -> None:
         _ = storage[0:2]
 
 
+# --- elements ---------------------------------------------------------------------------------------------------------
+
+
+def test_elements_can_be_replaced_by_a_python_function() -> None:
+    x = torch.arange(4.0).view(2, 2)
+    x.t().apply_(lambda v: v + 1)
+    assert x.map_(torch.ones(2, 2), lambda a, b: 2 * a + b).tolist() == [[3.0, 5.0], [7.0, 9.0]]
+    assert x._version == 2
+    with pytest.raises(RuntimeError, match=r"Can't call apply_\(\) on Variable that requires grad"):
+        torch.ones(1, requires_grad=True).apply_(abs)
+
+
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 

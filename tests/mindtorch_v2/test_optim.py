@@ -28,6 +28,7 @@ REFERENCE: list[tuple[str, dict[str, Any], list[float]]] = [
     ("RMSprop", {"lr": 0.05, "momentum": 0.5, "centered": True}, [0.410646, 0.262911, -1.048203]),
     ("Rprop", {"lr": 0.1}, [0.25584, -1.925, -0.492992]),
     ("ASGD", {"lr": 0.05, "t0": 3}, [0.473211, -0.645659, -0.241737]),
+    ("Adafactor", {"lr": 0.1}, [0.447723, -1.952933, -0.120426]),
     ("LBFGS", {"lr": 0.05, "max_iter": 2}, [0.935327, -1.950899, 0.416245]),
     ("LBFGS", {"max_iter": 3, "line_search_fn": "strong_wolfe"}, [0.333389, 0.550985, -1.144042]),
 ]
@@ -74,6 +75,75 @@ def test_state_dict_continues_where_it_was_taken(name: str, options: dict[str, A
 
             one.step(closure)
     np.testing.assert_allclose(w.detach().numpy(), fresh.detach().numpy(), rtol=1e-6)
+
+
+MATRICES: list[tuple[str, dict[str, Any], list[float]]] = [
+    ("Adafactor", {"lr": 0.05}, [0.7038, -1.7211, 0.2086, 0.0495, -0.7767, 2.696]),
+    ("Muon", {"lr": 0.05}, [0.8738, -1.8907, 0.2671, 0.1183, -0.9114, 2.8173]),
+    (
+        "Muon",
+        {"lr": 0.05, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"},
+        [0.9507, -1.9406, 0.43, 0.209, -0.9593, 2.907],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "weights"), MATRICES)
+def test_optimizers_of_matrices_give_torchs_weights(name: str, options: dict[str, Any], weights: list[float]) -> None:
+    w = torch.tensor([[1.0, -2.0], [0.5, 0.25], [-1.0, 3.0]], requires_grad=True)
+    optimizer = getattr(optim, name)([w], **options)
+    for _ in range(4):
+        optimizer.zero_grad()
+        (w.pow(2).sum() + w.prod()).backward()
+        optimizer.step()
+    np.testing.assert_allclose(w.detach().numpy().reshape(-1), weights, atol=2e-3)
+
+
+# --- foreach ----------------------------------------------------------------------------------------------------------
+
+JOINED: list[tuple[str, dict[str, Any]]] = [
+    ("SGD", {"momentum": 0.9, "weight_decay": 0.1}),
+    ("SGD", {"momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1}),
+    ("AdamW", {"maximize": True}),
+    ("NAdam", {"weight_decay": 0.1}),
+    ("RAdam", {}),
+    ("Adamax", {}),
+    ("Adagrad", {"weight_decay": 0.1}),
+    ("Adadelta", {}),
+    ("RMSprop", {"centered": True, "momentum": 0.5}),
+]
+
+
+def train_several(name: str, options: dict[str, Any], foreach: bool) -> tuple[list[list[float]], set[str]]:
+    """The weights after a few steps on parameters of which one joins late, and the names of the joined ops seen."""
+    torch.manual_seed(0)
+    weights = [torch.randn(shape, requires_grad=True) for shape in ((3,), (2, 2), (4,))]
+    optimizer = getattr(optim, name)(weights, lr=0.05, foreach=foreach, **options)
+    with torch.profiler.profile() as seen:
+        for step in range(7):
+            optimizer.zero_grad()
+            sum(w.pow(3).sum() for w in weights[: 2 if step < 2 else 3]).backward()
+            optimizer.step()
+    return [w.flatten().tolist() for w in weights], {e.name for e in seen.events() if "_foreach_" in e.name}
+
+
+@pytest.mark.parametrize(("name", "options"), JOINED)
+def test_foreach_joins_parameters_and_changes_no_number(name: str, options: dict[str, Any]) -> None:
+    alone, none = train_several(name, options, foreach=False)
+    joined, names = train_several(name, options, foreach=True)
+    assert alone == joined
+    assert not none
+    assert "aten::_foreach_add_" in names
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_foreach_extremes_take_lists_and_numbers(name: str) -> None:
+    tensors = [torch.tensor([1.0, 3.0])]
+    limit = {"maximum": [2.0, 3.0], "minimum": [1.0, 2.0]}[name]
+    assert getattr(torch, f"_foreach_{name}")(tensors, 2.0)[0].tolist() == limit
+    getattr(torch, f"_foreach_{name}_")(tensors, [torch.tensor([2.0, 2.0])])
+    assert tensors[0].tolist() == limit
 
 
 def test_step_returns_the_loss_of_the_closure() -> None:

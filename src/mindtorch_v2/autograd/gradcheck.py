@@ -175,8 +175,8 @@ def gradgradcheck(
 
 
 def _random_like(t: Any) -> Any:
-    """A gradient to start from; numbers near one, the same every time."""
-    values = np.random.default_rng(0).standard_normal(t._a.shape)
-    if t._a.dtype.kind == "c":
-        values = values + 1j * np.random.default_rng(1).standard_normal(t._a.shape)
-    return make(np.asarray(values, t._a.dtype)).requires_grad_()
+    """A gradient to start from: between -1 and 1, drawn as torch draws it."""
+    drawn = t.detach().clone()
+    parts = drawn.view(drawn.dtype.to_real()) if drawn.is_complex() else drawn
+    parts.uniform_(-1, 1)
+    return drawn.requires_grad_()

@@ -30,9 +30,13 @@ def _check(tensors: Any) -> None:
         raise RuntimeError("Tensor list must have at least one tensor.")
 
 
+# What ATen runs for names that have no in-place form, or none that takes a number.
+_RUNS = {"maximum": "clamp_min", "maximum_": "clamp_min_", "minimum": "clamp_max", "minimum_": "clamp_max_"}
+
+
 def _call(name: str) -> Any:
     """The public function of an op, found when it is needed: overloads are joined after all rows are known."""
-    return getattr(Tensor, name)
+    return getattr(Tensor, _RUNS.get(name, name))
 
 
 def _rows(name: str, schema: str, body: Any) -> None:

@@ -3,6 +3,7 @@
 from . import lr_scheduler as lr_scheduler
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from .adaptive import ASGD, Adadelta, Adagrad, RMSprop, Rprop
+from .factored import Adafactor, Muon
 from .lbfgs import LBFGS
 from .optimizer import Optimizer
 from .sgd import SGD
@@ -12,10 +13,12 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

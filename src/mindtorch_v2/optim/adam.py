@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.arithmetic import maximum
 from ..ops.convert import tensor
 from ..ops.creation import zeros_like
-from . import arrays
-from .optimizer import Optimizer, check_options, number, with_gradients
+from . import arrays, together
+from .optimizer import Optimizer, check_options, gradients, number, with_gradients
+from .together import Together, maximum_
 
 
 def _check_adam(lr: Any, betas: Any, eps: float, weight_decay: Any) -> None:
@@ -43,9 +43,15 @@ class _Moments(Optimizer):
         states = [self._moments(p) for p in params]
         if self._update_arrays(params, states, group):
             return
-        for p, state in zip(params, states, strict=True):
-            gradient = p.grad.neg() if group.get("maximize") else p.grad
+        grads = gradients(params, group)
+        if group["foreach"]:
+            self._update_together(params, grads, states, group)
+            return
+        for p, gradient, state in zip(params, grads, states, strict=True):
             self._update_one(p, gradient, state, group)
+
+    def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+        together.update(self._update_one, params, grads, states, group)
 
     def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
         """Do the whole update without operators; False, with nothing changed, where that cannot be."""
@@ -113,10 +119,31 @@ class Adam(_Moments):
         square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         step = state["step"].item()
         if group["amsgrad"]:
-            maximum.function(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
+            maximum_(state["max_exp_avg_sq"], square)
             square = state["max_exp_avg_sq"]
         denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
         p.addcdiv_(mean, denominator, value=-(rate / (1 - beta1**step)))
+
+    def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+        """With corrections of each parameter's own step, all parameters go together."""
+        beta1, beta2 = (number(b) for b in group["betas"])
+        rate, decay = number(group["lr"]), group["weight_decay"]
+        p, gradient = Together(params), Together(grads)
+        names = ("step", "exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+        step, mean, square, *top = (Together(state[name] for state in states) for name in names)
+        step.add_(tensor(1.0), alpha=1.0)
+        if decay != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - rate * decay)
+            else:
+                gradient = gradient.add(p, alpha=decay)
+        mean.lerp_(gradient, 1 - beta1)
+        square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2)
+        scales = [-(rate / (1 - beta1 ** s.item())) for s in step.tensors]
+        roots = [math.sqrt(1 - beta2 ** s.item()) for s in step.tensors]
+        for largest in top:
+            square = largest.maximum_(square)
+        p.addcdiv_(mean, square.sqrt().div_(roots).add_(group["eps"]), scales)
 
 
 class AdamW(Adam):
@@ -186,7 +213,7 @@ class Adamax(_Moments):
             gradient = gradient.add(p, alpha=group["weight_decay"])
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         largest = state["exp_inf"]
-        maximum.function(largest.mul_(beta2), gradient.abs().add_(group["eps"]), out=largest)
+        maximum_(largest.mul_(beta2), gradient.abs().add_(group["eps"]))
         correction = 1 - beta1 ** state["step"].item()
         p.addcdiv_(state["exp_avg"], largest, value=-(number(group["lr"]) / correction))
 

@@ -6,22 +6,30 @@ from typing import Any
 
 from ..ops.convert import tensor
 from ..ops.creation import full_like, zeros, zeros_like
-from .optimizer import Optimizer, check_options, number, with_gradients
+from . import together
+from .optimizer import Optimizer, check_options, gradients, number, with_gradients
 
 
 class _PerParameter(Optimizer):
-    """Makes the state of all parameters of a group, then updates one after the other."""
+    """Makes the state of all parameters of a group, then updates one after the other, or all together."""
+
+    joins = True  # whether the update of one is written in ops that lists of tensors have
 
     def _update(self, group: dict[str, Any]) -> None:
         params = with_gradients(group)
         for p in params:
             if not self.state[p]:
                 self._start(p, self.state[p], group)
-        for p in params:
-            gradient = p.grad.neg() if group["maximize"] else p.grad
-            state = self.state[p]
-            state["step"].add_(1)
-            self._update_one(p, gradient, state, group)
+        grads, states = gradients(params, group), [self.state[p] for p in params]
+        if group["foreach"] and self.joins:
+            together.update(self._step_one, params, grads, states, group)
+            return
+        for p, gradient, state in zip(params, grads, states, strict=True):
+            self._step_one(p, gradient, state, group)
+
+    def _step_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"].add_(1)
+        self._update_one(p, gradient, state, group)
 
     def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -150,6 +158,8 @@ class RMSprop(_PerParameter):
 class Rprop(_PerParameter):
     """Resilient backpropagation: step sizes grow or shrink by the signs of successive gradients."""
 
+    joins = False
+
     def __init__(self, params: Any, lr: Any = 1e-2, etas: Any = (0.5, 1.2), step_sizes: Any = (1e-6, 50), *,
                  capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
                  differentiable: bool = False) -> None:  # fmt: skip
@@ -183,6 +193,8 @@ class Rprop(_PerParameter):
 
 class ASGD(_PerParameter):
     """Averaged stochastic gradient descent."""
+
+    joins = False
 
     def __init__(self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
                  weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,

@@ -14,6 +14,7 @@ from .. import _steps, _tap
 from .._tensor import Tensor
 from ..autograd.grad_mode import enable_grad, reset_enabled, set_enabled
 from ..autograd.node import RemovableHandle, add_hook
+from .together import Together
 
 
 class _Required:
@@ -329,6 +330,14 @@ def with_gradients(group: dict[str, Any]) -> list[Any]:
             raise RuntimeError("sparse gradients are not supported; use dense embeddings (sparse=False)")
         found.append(p)
     return found
+
+
+def gradients(params: list[Any], group: dict[str, Any]) -> list[Any]:
+    """Their gradients, turned round where the group climbs."""
+    grads = [p.grad for p in params]
+    if not group.get("maximize"):
+        return grads
+    return Together(grads).neg().tensors if group.get("foreach") and grads else [g.neg() for g in grads]  # type: ignore[attr-defined]
 
 
 def check_options(**ranges: tuple[Any, Callable[[Any], bool]]) -> None:

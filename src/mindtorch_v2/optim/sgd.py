@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import arrays
-from .optimizer import Optimizer, check_options, number, with_gradients
+from .optimizer import Optimizer, check_options, gradients, number, with_gradients
+from .together import Together
 
 
 class SGD(Optimizer):
@@ -58,13 +59,33 @@ class SGD(Optimizer):
         params = with_gradients(group)
         if arrays.sgd(params, self.state, group, rate, decay):
             return
-        for p in params:
-            gradient = p.grad.neg() if group["maximize"] else p.grad
+        grads = gradients(params, group)
+        if group["foreach"] and params:
+            self._update_together(params, grads, group)
+            return
+        for p, gradient in zip(params, grads, strict=True):
             if decay != 0:
                 gradient = gradient.add(p, alpha=decay)
             if momentum != 0:
                 gradient = self._with_momentum(p, gradient, group)
             p.add_(gradient, alpha=rate)
+
+    def _update_together(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
+        p, gradient, decay = Together(params), Together(grads), number(group["weight_decay"])
+        if decay != 0:
+            gradient = gradient.add(p, alpha=decay)
+        if group["momentum"] != 0:
+            gradient = self._with_momentum_together(params, gradient, group)
+        p.add_(gradient, alpha=-number(group["lr"]))
+
+    def _with_momentum_together(self, params: list[Any], gradient: Any, group: dict[str, Any]) -> Any:
+        states = [self.state[p] for p in params]
+        if any(state.get("momentum_buffer") is None for state in states):  # those that begin have no list to go with
+            mixed = zip(params, gradient.tensors, strict=True)
+            return Together(self._with_momentum(p, g, group) for p, g in mixed)
+        buffer = Together(state["momentum_buffer"] for state in states)
+        buffer.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
+        return gradient.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
 
     def _with_momentum(self, p: Any, gradient: Any, group: dict[str, Any]) -> Any:
         state = self.state[p]

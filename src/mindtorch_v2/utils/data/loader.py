@@ -249,9 +249,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._request()
 
     def _reset(self, loader: DataLoader[Any]) -> None:
-        """Start another pass with the same workers."""
+        """Start another pass with the same workers, which keep their seeds."""
         super()._reset(loader)
-        self._base_seed = fresh_seed(loader.generator)
         for requests in self._requests:
             requests.put(Resume(None))
         waiting = len(self._requests)

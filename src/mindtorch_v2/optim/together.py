@@ -1,0 +1,75 @@
+"""`foreach=True`: the update of an optimizer on lists of tensors, one `_foreach_` op for all parameters of a kind.
+
+An update is written once, for one parameter; run on `Together` it does the same arithmetic for many. It does not know
+the optimizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .._front import FRONTS
+from .._op import OPS
+
+
+def _listed(value: Any) -> Any:
+    return value.tensors if isinstance(value, Together) else value
+
+
+def _method(name: str) -> Callable[..., Any]:
+    full = f"_foreach_{name}"
+    function = FRONTS[full] if full in FRONTS else OPS[full].function
+    in_place = name.endswith("_")
+
+    def call(self: Together, *args: Any, **kwargs: Any) -> Together:
+        result = function(self.tensors, *map(_listed, args), **kwargs)
+        return self if in_place else Together(result)
+
+    call.__name__ = name
+    return call
+
+
+class Together:
+    """Tensors that go through each op side by side; methods are those of Tensor that have a `_foreach_` form."""
+
+    __slots__ = ("tensors",)
+
+    def __init__(self, tensors: Iterable[Any]) -> None:
+        self.tensors = list(tensors)
+
+    def item(self) -> Any:
+        """The one number that all of them hold."""
+        return self.tensors[0].item()
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.div(other)  # type: ignore[attr-defined]
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.reciprocal().mul_(other)  # type: ignore[attr-defined]
+
+    def __mul__(self, other: Any) -> Any:
+        return self.mul(other)  # type: ignore[attr-defined]
+
+
+for _name in """abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ div div_ lerp lerp_ maximum_ mul mul_ neg reciprocal sqrt sqrt_
+    sub sub_""".split():
+    setattr(Together, _name, _method(_name))
+
+
+def maximum_(target: Any, other: Any) -> None:
+    """Take the larger element of each pair into `target`, a tensor or several."""
+    if isinstance(target, Together):
+        target.maximum_(other)  # type: ignore[attr-defined]
+    else:
+        OPS["maximum"].function(target, other, out=target)
+
+
+def update(update_one: Any, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Any) -> None:
+    """`update_one(p, gradient, state, group)` for all parameters at once; those at another step come in another round."""
+    by_step: dict[float, list[int]] = {}
+    for position, state in enumerate(states):
+        by_step.setdefault(float(state["step"]._a), []).append(position)
+    for positions in by_step.values():
+        joined = {name: Together(states[i][name] for i in positions) for name in states[positions[0]]}
+        update_one(Together(params[i] for i in positions), Together(grads[i] for i in positions), joined, group)
