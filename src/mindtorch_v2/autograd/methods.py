@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .._storage import Unwatched
 from .._tensor import Parameter, Tensor, alias, look_at, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
@@ -26,7 +27,11 @@ def attribute(function: Any) -> Any:
 
 
 def _get_requires_grad(self: Tensor) -> bool:
-    return edge(self) is not None
+    if edge(self) is not None:
+        return True
+    # A view made in no_grad mode takes no part in a graph; torch still says of it what it says of its base.
+    view = self._view
+    return type(view) is Unwatched and _get_requires_grad(view.base)
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
