@@ -10,7 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +88,7 @@ def _stamp(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class _Texts(dict[int, bytes]):
@@ -102,6 +101,28 @@ class _Texts(dict[int, bytes]):
     def __missing__(self, number: int) -> bytes:
         found = self[number] = self._make(number).encode()
         return found
+
+
+class _Arrows(NamedTuple):
+    """Both ends of the arrows from forward ops to autograd nodes, by the places of their events, which rise."""
+
+    place: NDArray[np.int64]
+    number: NDArray[np.int64]
+    # 0 where an arrow begins, 1 where it ends.
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, metrics: Metrics) -> _Arrows:
+        first, last = metrics.flows
+        place, number = np.concatenate([first, last]), np.tile(np.arange(1, len(first) + 1), 2)
+        order = np.argsort(place, kind="stable")
+        return cls(place[order], number[order], np.repeat([0, 1], len(first))[order])
+
+    def at(self, part: NDArray[np.int64]) -> _Arrows:
+        """Those of some events, given by their places, which rise."""
+        near = slice(*np.searchsorted(self.place, [part[0], part[-1] + 1]))
+        there = part[np.searchsorted(part, self.place[near])] == self.place[near]
+        return _Arrows(*(column[near][there] for column in self))
 
 
 class _Trace:
@@ -117,10 +138,7 @@ class _Trace:
         self._heads = _Texts(self._head)
         self._op_ends = _Texts(self._op_end)
         self._python_ends = _Texts(self._python_end)
-        self._flows: dict[int, list[tuple[int, str]]] = {}
-        for number, (first, second) in enumerate(zip(*(places.tolist() for places in metrics.flows)), 1):
-            self._flows.setdefault(first, []).append((number, "s"))
-            self._flows.setdefault(second, []).append((number, "f"))
+        self._arrows = _Arrows.of(metrics)
 
     def chunks(self) -> Iterator[bytes]:
         """All events, some thousand at a time, with a comma between each two."""
@@ -212,10 +230,8 @@ class _Trace:
         pieces[2::3] = ends
         for row in np.flatnonzero(crossing).tolist():
             pieces[3 * row : 3 * row + 3] = self._crossing_pieces(int(part[row]), pieces[3 * row : 3 * row + 3])
-        flows = self._flows
-        for row, place in enumerate(part.tolist() if flows else ()):
-            if place in flows:
-                pieces[3 * row + 2] += self._arrows(place)
+        for row, line in self._arrow_lines(part):
+            pieces[3 * row + 2] += b",\n" + line
         return b"".join(pieces)
 
     def _head(self, code: int) -> str:
@@ -242,16 +258,17 @@ class _Trace:
         args = numbers[numbers.index(b',"args"') :]
         return [begin + _stamp(start).encode(), args + ending, finish + _stamp(end).encode() + b"}"]
 
-    def _arrows(self, place: int) -> bytes:
-        """Where arrows begin or end at an event."""
-        metrics = self.metrics
-        track = metrics.capture.tracks[int(metrics.track[place])]
-        ts = _stamp(int(metrics.start_ns[place]) + self._origin_ns)
-        return "".join(
-            f',\n{{"ph":"{phase}","id":{number},"pid":{self._pid(track)},"tid":{track.native_id},"ts":{ts},'
-            f'"cat":"fwdbwd","name":"fwdbwd"{_BINDING[phase]}}}'
-            for number, phase in self._flows[place]
-        ).encode()
+    def _arrow_lines(self, part: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
+        """Where arrows begin or end at events: their rows in `part`, which rises, and their lines."""
+        metrics, arrows = self.metrics, self._arrows.at(part)
+        if not len(arrows.place):
+            return iter(())
+        tracks = [f'"pid":{self._pid(t)},"tid":{t.native_id},"ts":' for t in metrics.capture.tracks]
+        lines = Lines(len(arrows.place)).texts(['{"ph":"s","id":', '{"ph":"f","id":'], arrows.ends)
+        lines.number(arrows.number).text(",").texts(tracks, metrics.track[arrows.place])
+        lines.micros(metrics.start_ns[arrows.place] + self._origin_ns).text(',"cat":"fwdbwd","name":"fwdbwd"')
+        lines.texts(["}", ',"bp":"e"}'], arrows.ends)
+        return zip(np.searchsorted(part, arrows.place).tolist(), lines.split())
 
     # Arguments
 
@@ -281,13 +298,13 @@ class _Trace:
 
     def _input_arguments(self, kind: int, inputs: int) -> str:
         record = self.metrics.input_record(kind, inputs)
-        fields = {key: value for key, value in getattr(record, "keywords", ()) if key not in _WRITTEN}
+        fields = {key: _finite(value) for key, value in getattr(record, "keywords", ()) if key not in _WRITTEN}
         if record.shapes:
             fields["Concrete Inputs"] = [concrete_text(value) for value in record.concrete]
             fields["Input type"] = list(record.dtypes)
             fields["Input Strides"] = record.strides
             fields["Input Dims"] = record.shapes
-        return "".join(f",{_json(key)}:{_json(_finite(value))}" for key, value in fields.items())
+        return f",{_json(fields)[1:-1]}" if fields else ""
 
     def _python_arguments(self, part: NDArray[np.int64], lines: Lines) -> list[bytes]:
         metrics, ends = self.metrics, self._python_ends
@@ -366,9 +383,6 @@ def _record_ids(metrics: Metrics, known: RecordIds) -> NDArray[np.int64] | None:
         same = kinds[places] == metrics.kind[mine]
         found[mine[same]] = ids[places[same]]
     return found
-
-
-_BINDING = {"s": "", "f": ',"bp":"e"'}
 
 
 def _finite(value: Any) -> Any:
