@@ -361,6 +361,19 @@ ROWS(log_softmax)
 ROW_PAIRS(softmax_backward)
 ROW_PAIRS(log_softmax_backward)
 
+/* largest(x, out): out is the largest of all, nan where there is one. */
+static PyObject *largest(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;
+    Py_ssize_t n = count_of(args[0]);
+    if (n == 0 || count_of(args[1]) != 1) Py_RETURN_FALSE;
+    const float *x = data_of(args[0]);
+    float peak = x[0];
+    for (Py_ssize_t i = 1; i < n; i++)
+        if (!(x[i] <= peak)) peak = x[i] > peak || x[i] != x[i] ? x[i] : peak;
+    *(float *)data_of(args[1]) = peak;
+    Py_RETURN_TRUE;
+}
+
 /* sum_rows(x, out): out has one element for each run of x. */
 static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;
@@ -617,6 +630,14 @@ INLINE int in_range(const int64_t *index, Py_ssize_t count, Py_ssize_t size) {
     return !outside;
 }
 
+/* inside(index, size): whether all of index lies in [0, size); None where index is not plain memory of int64. */
+static PyObject *inside(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !readable(args[0], I64)) Py_RETURN_NONE;
+    Py_ssize_t size = PyLong_AsSsize_t(args[1]);
+    if (size == -1 && PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(in_range(data_of(args[0]), count_of(args[0]), size));
+}
+
 #define GATHER(TYPE)                                                                                                   \
     for (Py_ssize_t r = 0; r < rows; r++)                                                                              \
         for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)out)[r * m + i] = ((const TYPE *)x)[r * n + index[r * m + i]];
@@ -871,6 +892,8 @@ static PyMethodDef methods[] = {
     METHOD("channel_affine", channel_affine),
     METHOD("channel_products", channel_products),
     METHOD("channel_mix", channel_mix),
+    METHOD("largest", largest),
+    METHOD("inside", inside),
     METHOD("gather", gather),
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),

@@ -7,6 +7,7 @@ import numpy as np
 from .._errors import wrap_dim
 from .accumulate import add_rows
 from .checks import is_float, type_name
+from .compiled import C
 from .precision import narrow, wide
 from .reduce import norm
 from .reduce_backward import norm_backward
@@ -29,6 +30,9 @@ def _require_indices(name: str, indices: Array) -> None:
 
 def embedding(weight: Array, indices: Array) -> Array:
     """The rows of ``weight`` that ``indices`` name, with the shape of ``indices`` in front."""
+    if C is not None and weight.ndim == 2 and C.inside(indices, weight.shape[0]):
+        found: Array = weight.take(indices, 0)
+        return found
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _require_indices("embedding", indices)

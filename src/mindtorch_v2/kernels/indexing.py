@@ -39,6 +39,9 @@ def _require_in_range(index: Array, size: int, error: type[Exception], text: str
 
 def _leaves(index: Array, size: int) -> bool:
     """Whether any index lies outside ``[0, size)``."""
+    inside = C.inside(index, size) if C is not None else None
+    if inside is not None:
+        return not inside
     if index.size <= 32:  # Python is quicker than a reduction then
         few = index.reshape(-1).tolist()
         return bool(min(few) < 0 or max(few) >= size)
@@ -369,6 +372,8 @@ def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{shape_text(a.shape)} source.shape = {shape_text(source.shape)}"
         )
+    if not a.ndim and index.size and index.reshape(-1)[0] != 0:
+        raise IndexError("index out of range in self")
     _out_of_bounds(index, a.shape[axis] if a.ndim else 1, axis)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._errors import wrap_dim, wrap_dims
 from .checks import is_float, not_implemented, type_name
+from .compiled import C
 from .precision import is_half, narrow, wide
 from .totals import SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
@@ -119,6 +120,9 @@ def prod(a: Array, dim: int | None = None, keepdim: bool = False, *, dtype: DTyp
 
 # ---------------------------------------------------------------------------------------------------- extremes
 
+# Up to this many elements all is in the calls.
+FEW = 256
+
 
 def _extreme(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array:
     if a.dtype.kind == "b":
@@ -153,6 +157,10 @@ def amin(a: Array, dim: Dim = None, keepdim: bool = False) -> Array:
 
 def max(a: Array) -> Array:
     """Largest value of all; NaN wins."""
+    if C is not None and a.size <= FEW:
+        result = np.empty((), a.dtype)
+        if C.largest(a, result):
+            return result
     return _extreme_checked("max", np.maximum, a, None, False)
 
 
@@ -211,6 +219,9 @@ def argmin(a: Array, dim: int | None = None, keepdim: bool = False) -> Array:
 
 
 def _arg_extreme(name: str, a: Array, dim: int | None, keepdim: bool) -> Array:
+    if dim is not None and 0 < a.size <= FEW and -a.ndim <= dim < a.ndim and a.dtype.char in "fd":
+        found: Array = (a.argmax if name == "argmax" else a.argmin)(dim, keepdims=keepdim)
+        return found
     if a.dtype.kind in "bc":
         raise RuntimeError(f"{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} input")
     axis = None if dim is None else wrap_dim(dim, a.ndim)

@@ -52,6 +52,8 @@ def _mask(condition: Any) -> Any:
     other=lambda g, condition: where(condition, 0, g),
 )
 def _where(condition: Any, a: Any, b: Any) -> Any:
+    if a.dtype is b.dtype and condition.shape == a.shape == b.shape and a.size < 2048 and condition.dtype.char == "?":
+        return np.where(condition, a, b)
     dtype = _common_type(a, b)
     if a.dtype is not dtype:
         a = a.astype(dtype)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _tap
 from ..._tensor import Tensor
 from ...autograd.grad_mode import is_grad_enabled
 from ...ops import class_loss, gates
@@ -65,6 +66,8 @@ def _same_size(input: Any, target: Any) -> tuple[Any, Any]:
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
+    elif not _tap.NAMESPACE["HOOK"]:
+        return input, target
     return broadcast_tensors(input, target)
 
 
