@@ -152,6 +152,8 @@ def test_paper_is_light_and_without_controls(page: Page) -> None:
         )
         assert shown == ["none"] * 3
         assert page.find(".grid table").is_displayed()
+        # What is shown begins right below the title, not on the next sheet.
+        assert page.js("return document.querySelector('.grid').getBoundingClientRect().top") < 200
         assert len(page.driver.print_page()) > 10_000
     finally:
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -40,6 +40,7 @@ class App {
     }
     this.main.setAttribute("aria-labelledby", `tab-${name}`);
     this.main.dataset.view = name;
+    this.main.dataset.title = title;
     if (this.current !== view) this.main.replaceChildren(view.root);
     this.current = view;
     if (known?.follow) known.follow(route);

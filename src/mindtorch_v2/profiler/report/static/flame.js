@@ -71,7 +71,10 @@ function growLeaves(tree, model, nodes, column) {
 function stackNodes(tree, model) {
   const { stacks, frames } = model.header;
   const places = new Int32Array(stacks.length);
-  for (let i = 1; i < stacks.length; i++) places[i] = tree.child(places[stacks[i][0]], `f${stacks[i][1]}`, frames[stacks[i][1]], "python");
+  for (let i = 1; i < stacks.length; i++) {
+    const [outer, frame] = stacks[i];
+    places[i] = tree.child(places[outer], `f${frame}`, frames[frame], frames[frame].startsWith("nn.Module: ") ? "module" : "python");
+  }
   return places;
 }
 

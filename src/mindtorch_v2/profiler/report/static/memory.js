@@ -1,5 +1,9 @@
 // Memory over time by category, and the biggest allocations alive at the peak.
 
+// A category has the same colour in every report.
+const CATEGORIES = ["Parameter", "Optimizer state", "Gradient", "Activation", "Input", "Autograd detail", "Temporary", "Unknown"];
+const seriesOf = (name) => Math.max(0, CATEGORIES.indexOf(name));
+
 class Memory {
   constructor(model) {
     this.model = model;
@@ -23,7 +27,7 @@ class Memory {
     this.surface = new Surface(this.canvas);
     this.about = el("p", { class: "facts", "aria-live": "polite" });
     this.root.append(
-      el("ul", { class: "key" }, this.names.map((name, i) => el("li", {}, el("i", { class: "swatch", style: { background: `hsl(var(--series-${i % 8}))` } }), name, el("span", { class: "number" }, `${formatBytes(this.series[i][memory.peak])} at the peak`)))),
+      el("ul", { class: "key" }, this.names.map((name, i) => el("li", {}, el("i", { class: "swatch", style: { background: `hsl(var(--series-${seriesOf(name)}))` } }), name, el("span", { class: "number" }, `${formatBytes(this.series[i][memory.peak])} at the peak`)))),
       this.canvas, this.about, el("h2", {}, "Alive at the peak, biggest first"), this.aliveTable(memory.alive),
     );
     this.describe();
@@ -63,7 +67,7 @@ class Memory {
       this.trace(context, shown, x, (i) => y(lower[i] + Math.max(0, values[shown[i]])), false);
       this.trace(context, shown, x, (i) => y(lower[i]), true);
       context.closePath();
-      context.fillStyle = theme.scale[number % 8];
+      context.fillStyle = theme.scale[seriesOf(this.names[number])];
       context.globalAlpha = 0.85;
       context.fill();
       for (let i = 0; i < shown.length; i++) lower[i] += Math.max(0, values[shown[i]]);
