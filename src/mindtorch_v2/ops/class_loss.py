@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tap
 from .._errors import shape_text
 from .._front import front
 from .._tensor import Tensor, make
@@ -20,7 +21,7 @@ from . import composed
 from .creation import zeros_like
 from .loss import MEAN, NONE, SUM, reduce_loss
 from .network import composite, op
-from .softmax import log_softmax
+from .softmax import _log_softmax, log_softmax
 from .view import unsqueeze
 
 # --- negative log likelihood ------------------------------------------------------------------------------------------
@@ -213,6 +214,10 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         return _probabilities(self, target, weight, reduction, label_smoothing, dim)
     if label_smoothing > 0:
         return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing, dim)
+    if not _tap.NAMESPACE["HOOK"] and self._a.ndim == 2 and target._a.shape == self._a.shape[:1]:
+        # Nobody sees the operators in between.
+        scores = _log_softmax.function(self, 1, False)
+        return _nll_loss_forward.function(scores, target, weight, reduction, ignore_index)[0]
     return nll_loss_nd(log_softmax(self, dim), target, weight, reduction, ignore_index)
 
 

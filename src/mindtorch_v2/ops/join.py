@@ -66,7 +66,6 @@ def joined_array(arrays: Any, dim: int) -> Any:
     dtype = common_dtype(arrays)
     kept = [a if a.dtype is dtype else a.astype(dtype) for a in arrays if a.shape != (0,)]
     if not kept:
-        wrap_dim(dim, 1)
         return arrays[0].astype(dtype)
     try:
         joined = np.concatenate(kept, dim)
@@ -135,12 +134,28 @@ def _stack_called(tensors: Any, dim: int) -> Tensor:
     return _view.function(cat(tensors, dim), size=shape)
 
 
+def _are_alike(arrays: Any) -> bool:
+    """Whether arrays have one dtype and one shape of at least one dimension, in the order of memory."""
+    first = arrays[0]
+    shape = first.shape
+    if not shape:
+        return False
+    for a in arrays:
+        if type(a) is not np.ndarray or a.dtype is not first.dtype or a.shape != shape or not a.flags.c_contiguous:
+            return False
+    return True
+
+
 @op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    quiet=False,
     calls=_stack_called,
     tensors=lambda g, dim, needs: [select(g, dim, i) if needed else None for i, needed in enumerate(needs)],
 )
 def _stack(arrays: Any, dim: int) -> Any:
+    if dim == 0 and arrays and _are_alike(arrays):
+        joined = np.concatenate(arrays)
+        return joined.reshape(len(arrays), *arrays[0].shape)
     dim, shape = _stack_shape(arrays, dim)
     if type(arrays[0]) is MetaArray:
         return meta(shape, common_dtype(arrays))

@@ -48,6 +48,7 @@ def _mask(condition: Any) -> Any:
 @op(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     method=False,
+    quiet=False,
     self=lambda g, condition: where(condition, g, 0),
     other=lambda g, condition: where(condition, 0, g),
 )
@@ -117,6 +118,8 @@ def where(
     condition: Any, input: Any = _MISSING, other: Any = _MISSING, *, self: Any = _MISSING, out: Any = None
 ) -> Any:
     """Elements of `input` where `condition` holds, of `other` elsewhere; alone, the positions where it holds."""
+    if type(input) is Tensor and type(other) is Tensor and type(condition) is Tensor:
+        return _where.function(condition, input, other, out=out)
     if self is not _MISSING and input is _MISSING:
         input = self
     if input is _MISSING and other is _MISSING and isinstance(condition, Tensor):
