@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+from . import _tap
+
+
+def no_memory(error: MemoryError) -> RuntimeError:
+    """What torch raises where NumPy could not have the memory for an array. A recorder is told."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    nbytes = math.prod(shape) * dtype.itemsize if shape is not None and dtype is not None else 0
+    _tap.note_out_of_memory(nbytes)
+    if not nbytes:
+        return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error or 'no more is to be had'}")
+    return RuntimeError(
+        f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {nbytes} bytes. Error code 12 (Cannot "
+        "allocate memory)"
+    )
 
 
 class OutOfMemoryError(RuntimeError):

@@ -55,11 +55,14 @@ def _evaluate(op: Any) -> str:
 
 
 def _guarded(op: Any, call: str) -> list[str]:
-    tried = ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}"]
+    tried = ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_evaluate(op)}", *_NO_MEMORY]
     # Division, logarithms, roots: infinities and nan are results like others.
     if op.rule != "float" or not op.quiet or not call:
         return tried
     return ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"]
+
+
+_NO_MEMORY = ["except MemoryError as error:", "    raise NO_MEMORY(error) from None"]
 
 
 def _without_graph(call: str) -> list[str]:
@@ -78,9 +81,8 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
         return
     call = f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
     quietly = op.kind == "kernel" and op.takes_tensors and op.quiet
-    lines.add(
-        *(["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call, "finally:", "    FP_LEAVE(fp)"] if quietly else [call])
-    )
+    tried = ["try:", "    " + call, *_NO_MEMORY]
+    lines.add(*(["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"] if quietly else tried))
 
 
 def _case(

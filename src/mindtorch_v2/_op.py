@@ -31,7 +31,7 @@ from ._dtype import (
     get_default_dtype,
     number_type,
 )
-from ._errors import broadcast_error, refuse_overlap, shape_text
+from ._errors import broadcast_error, no_memory, refuse_overlap, shape_text
 from ._floating import quiet
 from ._meta import SHAPES, MetaArray, meta
 from ._schema import Argument
@@ -471,8 +471,11 @@ def evaluate(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an op on checked arguments, with its graph and `out=`."""
     given, out = _split_out(op, args)
     check_arguments(op, given)
-    with quiet():
-        return _evaluate_quietly(op, given, out)
+    try:
+        with quiet():
+            return _evaluate_quietly(op, given, out)
+    except MemoryError as error:
+        raise no_memory(error) from None
 
 
 def _evaluate_quietly(op: Op, given: tuple[Any, ...], out: Any) -> Any:
@@ -1206,6 +1209,7 @@ NAMESPACE.update(
     UNPACK=unpack,
     UNPACK_RESULT=unpack_result,
     FREED=FREED,
+    NO_MEMORY=no_memory,
     LANES=_tap.LANES,
     LANE=_new_lane,
     INPUT_IDS=_tap.INPUT_IDS,

@@ -356,6 +356,17 @@ def sequence_number(grad_enabled: bool) -> int:
     return number
 
 
+OUT_OF_MEMORY = "[OutOfMemory]"
+
+
+def note_out_of_memory(nbytes: int) -> None:
+    """Record the instant at which memory could not be had; its row has the bytes in place of a sequence number."""
+    lane = current_lane() if SLOT.flags & MEMORY else None
+    if lane is not None:
+        now = clock()
+        lane.write((now, now, event_id(OUT_OF_MEMORY), nbytes, 0, 0))
+
+
 class region:
     """A timed region that is not an op: `with region(id): ...`. Costs a slot read when nothing records.
 

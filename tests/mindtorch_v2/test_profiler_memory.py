@@ -1,7 +1,12 @@
 """Bytes: to which events they belong, and the ones that belong to none."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function
 from profiler_clock import Clock, allocate, clock, free, op  # noqa: F401
 
@@ -111,3 +116,18 @@ def test_many_blocks_add_up(count: int) -> None:
             free(8, address)
     assert prof.events()[0].cpu_memory_usage == 0
     assert len(prof.events()) == 1
+
+
+@pytest.mark.parametrize("ask", [lambda: torch.empty(10**14), lambda: torch.ones(2) + torch.ones(1).expand(10**13, 2)])
+def test_memory_that_cannot_be_had_is_an_error_and_an_instant(ask: Any, tmp_path: Path) -> None:
+    ask_for_nothing = torch.ones(1)
+    with profile(profile_memory=True) as prof:
+        with pytest.raises(RuntimeError, match=r"can't allocate memory: you tried to allocate \d+ bytes"):
+            ask()
+        ask_for_nothing + ask_for_nothing
+    assert [event.name for event in prof.events()].count("[OutOfMemory]") == 1
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    found = [event for event in events if event["name"] == "[OutOfMemory]"]
+    assert [(event["ph"], event["cat"]) for event in found] == [("i", "cpu_instant_event")]
+    assert found[0]["args"]["Bytes"] in (4 * 10**14, 8 * 10**13)

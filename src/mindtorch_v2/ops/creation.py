@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
-from .._errors import refuse_overlap
+from .._errors import no_memory, refuse_overlap
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op
@@ -199,7 +199,10 @@ def _factory(name: str, row: Any, value: Any) -> Any:
             size = size[0]
         if dtype is device is out and type(size) is tuple and not (requires_grad or kw or _device._default_stack):
             if not _tap.NAMESPACE["HOOK"] and _all_ints(size):
-                made = np.empty(size, _dtype._Default.real.np)
+                try:
+                    made = np.empty(size, _dtype._Default.real.np)
+                except MemoryError as error:
+                    raise no_memory(error) from None
                 if value is not None:
                     made.fill(value)
                 return make(made)

@@ -56,7 +56,8 @@ def _kind(event: int) -> Kind:
     python = PYTHON_EVENTS.get(event)
     if python is not None:
         return Kind(row.name, "", row.scope, PYTHON_FUNCTION, None, None, None, python.module_id, python.path)
-    category = MEMORY_MARK if event == MEMORY_KIND else USER_ANNOTATION if row.is_annotation else CPU_OP
+    is_mark = event == MEMORY_KIND or row.name == _tap.OUT_OF_MEMORY
+    category = MEMORY_MARK if is_mark else USER_ANNOTATION if row.is_annotation else CPU_OP
     describe = row.describe or _describe
     return Kind(row.name, row.overload, row.scope, category, describe, row.flops, row.all_flops, -1, "")
 

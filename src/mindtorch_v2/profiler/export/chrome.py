@@ -10,11 +10,13 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _tap
 from .. import tree
 from ..capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Track
 from ..metrics import Metrics
@@ -230,6 +232,8 @@ class _Trace:
         pieces[2::3] = ends
         for row in np.flatnonzero(crossing).tolist():
             pieces[3 * row : 3 * row + 3] = self._crossing_pieces(int(part[row]), pieces[3 * row : 3 * row + 3])
+        for row in np.flatnonzero(self._instants[part]).tolist():
+            pieces[3 * row : 3 * row + 3] = [self._instant(int(part[row]), int(index[row])), b"", b""]
         for row, line in self._arrow_lines(part):
             pieces[3 * row + 2] += b",\n" + line
         return b"".join(pieces)
@@ -244,6 +248,24 @@ class _Trace:
             f',\n{{"ph":"X","cat":{_json(row.category)},"name":{_json(name)},'
             f'"pid":{self._pid(track)},"tid":{track.native_id},"ts":'
         )
+
+    @cached_property
+    def _instants(self) -> NDArray[np.bool_]:
+        """Which events are moments at which memory could not be had."""
+        return self.metrics.of_kinds(lambda kind: kind.name == _tap.OUT_OF_MEMORY)
+
+    def _instant(self, place: int, index: int) -> bytes:
+        metrics = self.metrics
+        track, start = metrics.capture.tracks[int(metrics.track[place])], int(metrics.start_ns[place])
+        memory = metrics.memory_events
+        before = np.flatnonzero(memory.time_ns <= start)
+        allocated = int(memory.nbytes[before].sum())
+        return (
+            f',\n{{"ph":"i","cat":"{MEMORY_MARK}","s":"t","name":"{_tap.OUT_OF_MEMORY}","pid":{self._pid(track)},'
+            f'"tid":{track.native_id},"ts":{_stamp(start + self._origin_ns)},"args":{{"Total Reserved":0,'
+            f'"Total Allocated":{allocated},"Bytes":{int(metrics.seq[place])},"Device Id":-1,"Device Type":0,'
+            f'"finished":false,"Ev Idx":{index}}}}}'
+        ).encode()
 
     def _crossing_pieces(self, place: int, pieces: list[bytes]) -> list[bytes]:
         """An event that nests in nothing: a begin and an end, joined by their id, on a line of their own in viewers."""
