@@ -10,6 +10,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import TraceError, load, profile, record_function
 
+EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, "args": {}}
 TORCH_TRACE = Path(__file__).parent / "data" / "torch_2_13_trace.json.gz"
 
 
@@ -73,6 +74,30 @@ def test_a_trace_written_from_a_loaded_one_is_the_same(tmp_path: Path) -> None:
     first, second = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
     assert first["traceEvents"] == second["traceEvents"]
     assert {**first, "traceEvents": 0, "traceName": 0} == {**second, "traceEvents": 0, "traceName": 0}
+
+
+def test_threads_keep_their_order(tmp_path: Path) -> None:
+    def thread(tid: int) -> dict[str, Any]:
+        return {
+            "ph": "M",
+            "name": "thread_name",
+            "pid": 1,
+            "tid": tid,
+            "args": {"name": f"thread {tid} (worker {tid})"},
+        }
+
+    events = [thread(8), thread(9), {**EVENT, "tid": 9, "ts": 1.0}, {**EVENT, "tid": 8, "ts": 2.0}]
+    back = load(write_json(tmp_path / "a.json", events))
+    assert [(track.native_id, track.name) for track in back.tracks] == [(8, "worker 8"), (9, "worker 9")]
+
+
+def test_absolute_times_keep_their_nanoseconds(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    first, second = ('{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 17' + "0" * 11 + f"{tail}, "
+                     '"dur": 0.001, "args": {"External id": 1, "Ev Idx": 1}},' for tail in ("001.001", "001.004"))  # fmt: skip
+    path.write_text(f"[{first}{second}{json.dumps({**EVENT, 'ts': 17 * 10**14})}]")
+    starts = sorted(event.time_range.start for event in load(path).events())
+    assert starts == [0, 1.001, 1.004]
 
 
 def test_stacks_come_from_the_python_functions_of_the_file(tmp_path: Path) -> None:
@@ -167,9 +192,6 @@ def test_regions_given_by_their_ends(tmp_path: Path) -> None:
     back = load(write_json(tmp_path / "a.json", ends))
     assert {event.name: event.time_range.elapsed_us() for event in back.events()} == {"outer": 4, "crossing": 7}
     assert back.notes == ["1 regions had no end and are left out"]
-
-
-EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, "args": {}}
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,16 @@ def browser() -> Iterator[Browser]:
     yield from browser_for(Path(os.environ["SPEEDSCOPE"]) / "dist" / "release")
 
 
+def functions(run: Run) -> set[str]:
+    """The names of what took time, without places and in the words that every format keeps whole."""
+    lines = run.file(".collapsed").read_text().splitlines()
+    leaves = {line.rpartition(" ")[0].rpartition(";")[2] for line in lines}
+    return {leaf.rpartition(":_")[2] for leaf in leaves}
+
+
 @pytest.mark.parametrize("suffix", [".speedscope.json", ".collapsed", ".pb.gz"])
 def test_the_table_of_functions_is_shown(browser: Browser, run: Run, suffix: str) -> None:
     browser.open(f"index.html#profileURL={{file}}&title=run{suffix}&view=sandwich", run.file(suffix))
     shown = browser.wait_for("return document.body.innerText.includes('Symbol Name') && document.body.innerText")
-    # Of several threads the first is shown, which here waits for the others.
-    assert ("join" if run.name == "threads" and suffix == ".speedscope.json" else "aten::addmm") in shown
+    # Only the functions with most time are in view.
+    assert sum(name in shown for name in functions(run)) >= 5

@@ -45,7 +45,7 @@ _OWN_ARGUMENTS = frozenset(
 
 # The events most of a trace consists of, as torch and this package lay them out: what these match needs no JSON parser
 # but for the arguments that many events share. Anything else, escapes included, is read as JSON.
-_INT, _TEXT, _TIME = r"(\d{1,18})", r'"([^"\\\x00-\x1f]*)"', r"(\d{1,15}\.\d{3})"
+_INT, _TEXT, _TIME = r"(\d{1,18})", r'"([^"\\\x00-\x1f]*)"', r"(\d{1,16}\.\d{3})"
 _LAYOUT = (
     rf'{{ "ph": "X", "cat": "(cpu_op|user_annotation|python_function)", "name": {_TEXT}, "pid": {_INT}, "tid": {_INT}, '
     rf'"ts": {_TIME}, "dur": {_TIME}, "args": {{ (?:"External id": {_INT}, )?'
@@ -381,7 +381,10 @@ class _Reader:
     def capture(self) -> Capture:
         """What has been read, as a capture."""
         self._close()
+        named = {key: place for place, key in enumerate(self.names)}
         lanes = [lane for lane in self.lanes.values() if len(lane)]
+        # In the order in which the file names them, so that a trace that is written again looks the same.
+        lanes.sort(key=lambda lane: named.get(("thread_name", lane.pid, lane.tid), len(named)))
         start, stop = self._bounds(lanes)
         main = next((lane.pid for lane in lanes if not lane.is_device and isinstance(lane.pid, int)), 0)
         tracks = [self._track(lane, index, start, main) for index, lane in enumerate(lanes, 1)]
