@@ -93,16 +93,31 @@ def _stamp(ns: int) -> str:
 _json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class _Texts(dict[int, bytes]):
-    """Encoded texts by number, made when first asked for."""
+class _Texts:
+    """Encoded texts of events that two of their columns decide; each text is made once."""
 
-    def __init__(self, make: Callable[[int], str]) -> None:
-        super().__init__()
-        self._make = make
+    def __init__(
+        self, first: NDArray[np.integer], second: NDArray[np.integer], make: Callable[[int, int], str]
+    ) -> None:
+        width = int(second.max()) + 1 if len(second) else 1
+        keys, self._numbers = _numbered(first.astype(np.int64) * width + second)
+        self._texts = np.empty(len(keys), object)
+        self._texts[:] = [make(*divmod(key, width)).encode() for key in keys.tolist()]
 
-    def __missing__(self, number: int) -> bytes:
-        found = self[number] = self._make(number).encode()
+    def take(self, places: NDArray[np.int64]) -> list[bytes]:
+        found: list[bytes] = self._texts[self._numbers[places]].tolist()
         return found
+
+
+def _numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different values, sorted, and for each value its place among them."""
+    most = int(values.max()) + 1 if len(values) else 0
+    if most > 4 * len(values) + (1 << 20):
+        return np.unique(values, return_inverse=True)
+    # Faster than sorting.
+    present = np.zeros(most, bool)
+    present[values] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[values]
 
 
 class _Arrows(NamedTuple):
@@ -137,9 +152,8 @@ class _Trace:
         self.base_ns = capture.epoch_ns // _BASE_STRETCH_NS * _BASE_STRETCH_NS
         self._origin_ns = capture.epoch_ns - self.base_ns
         self._wanted = None if categories is None else frozenset(categories)
-        self._heads = _Texts(self._head)
-        self._op_ends = _Texts(self._op_end)
-        self._python_ends = _Texts(self._python_end)
+        self._heads = _Texts(metrics.kind, metrics.track, self._head)
+        self._ends = _Texts(metrics.kind, metrics.inputs, self._end)
         self._arrows = _Arrows.of(metrics)
 
     def chunks(self) -> Iterator[bytes]:
@@ -221,13 +235,12 @@ class _Trace:
         crossing: NDArray[np.bool_],
         arguments: Callable[[NDArray[np.int64], Lines], list[bytes]],
     ) -> bytes:
-        metrics, heads, count = self.metrics, self._heads, len(part)
+        metrics, count = self.metrics, len(part)
         lines = Lines(count).micros(metrics.start_ns[part] + self._origin_ns).text(',"dur":')
         ends = arguments(part, lines.micros(metrics.total_ns[part]).text(',"args":{'))
         lines.text(',"Ev Idx":').number(index)
         pieces = [b""] * (3 * count)
-        codes = metrics.kind[part].astype(np.int64) * len(metrics.capture.tracks) + metrics.track[part]
-        pieces[0::3] = [heads[code] for code in codes.tolist()]
+        pieces[0::3] = self._heads.take(part)
         pieces[1::3] = lines.split()
         pieces[2::3] = ends
         for row in np.flatnonzero(crossing).tolist():
@@ -238,9 +251,8 @@ class _Trace:
             pieces[3 * row + 2] += b",\n" + line
         return b"".join(pieces)
 
-    def _head(self, code: int) -> str:
+    def _head(self, kind: int, number: int) -> str:
         """What the slices of one kind on one thread begin with."""
-        kind, number = divmod(code, len(self.metrics.capture.tracks))
         row, track = self.metrics.kind_of(kind), self.metrics.capture.tracks[number]
         overloaded = row.overload and self.metrics.capture.options.overload_names
         name = f"{row.name}.{row.overload}" if overloaded else row.name
@@ -295,7 +307,7 @@ class _Trace:
     # Arguments
 
     def _op_arguments(self, part: NDArray[np.int64], lines: Lines) -> list[bytes]:
-        metrics, ends = self.metrics, self._op_ends
+        metrics = self.metrics
         lines.text('"External id":').number(metrics.external_ids[part])
         sequence = metrics.seq[part]
         numbered = sequence >= 0
@@ -308,14 +320,16 @@ class _Trace:
             lines.text("0")
         else:
             lines.number(self._record_ids[part])
-        codes = (metrics.kind[part].astype(np.int64) << 32) + metrics.inputs[part]
-        found = [ends[code] for code in codes.tolist()]
+        found = self._ends.take(part)
         if metrics.capture.options.call_stacks:
             found = [self._call_stack(place) + end for place, end in zip(part.tolist(), found)]
         return found
 
-    def _op_end(self, code: int) -> str:
-        kind, inputs = code >> 32, code & 0xFFFFFFFF
+    def _end(self, kind: int, inputs: int) -> str:
+        """What the slices of one kind with the same inputs end with."""
+        row = self.metrics.kind_of(kind)
+        if row.module_id >= 0:
+            return f',"Python module id":{row.module_id},"Module path":{_json(row.path)}}}}}'
         return f"{self._input_arguments(kind, inputs) if inputs else ''}}}}}"
 
     def _input_arguments(self, kind: int, inputs: int) -> str:
@@ -329,24 +343,18 @@ class _Trace:
         return f",{_json(fields)[1:-1]}" if fields else ""
 
     def _python_arguments(self, part: NDArray[np.int64], lines: Lines) -> list[bytes]:
-        metrics, ends = self.metrics, self._python_ends
+        metrics = self.metrics
         outer = metrics.python_parents[part]
         inside = outer >= 0
         lines.text('"Python parent id":').texts(["null", ""], inside.view(np.uint8))
         since = lines.width
         lines.number(np.maximum(outer, 0)).only(inside, since)
         lines.text(',"Python id":').number(metrics.python_ids[part])
-        found = [ends[kind] for kind in metrics.kind[part].tolist()]
+        found = self._ends.take(part)
         if metrics.capture.options.call_stacks:
             rows = zip(part.tolist(), metrics.track[part].tolist(), found)
             found = [f',"Python thread":{track}'.encode() + self._call_stack(place) + end for place, track, end in rows]
         return found
-
-    def _python_end(self, kind: int) -> str:
-        row = self.metrics.kind_of(kind)
-        if row.module_id < 0:
-            return "}}"
-        return f',"Python module id":{row.module_id},"Module path":{_json(row.path)}}}}}'
 
     def _call_stack(self, place: int) -> bytes:
         stack = self.metrics.stack_of(place)
