@@ -23,8 +23,8 @@ import sys
 import threading
 from pathlib import Path
 
+from ..profiler import control
 from ..profiler.capture import Capture
-from ..profiler.control import answer
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from . import wire
 from .run import launch, program_of
@@ -52,6 +52,7 @@ def add_recorded(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [options] [-m] program [args...]"
     parser.add_argument("-o", "--output", metavar="FOLDER", help="where to write (NAME.profile, NAME the program's)")
     parser.add_argument("--wait", type=_steps, default=0, metavar="N", help="steps that are not recorded at first (0)")
     parser.add_argument(
@@ -118,12 +119,13 @@ def run(options: argparse.Namespace) -> int:
         **{name: getattr(options, flag) for flag, name in RECORDED.items()},
     )
     say(f"profiling {name_of(options)}; Ctrl-C ends it and keeps the profile, `mindtorch top {os.getpid()}` watches it")
-    with wire.listening(answer):
+    with wire.listening(control.answer):
         profiled.start()
         try:
             launch(program_of(options))
             _wait_for_threads()
         finally:
+            control.finish()
             finish(profiled, options, folder)
     return 0
 

@@ -19,8 +19,12 @@ from .. import _launcher
 from . import wire
 from .terminal import UserError
 
+# Loaded when the program is first asked for something; most never are.
+_CONTROL = "mindtorch_v2.profiler.control"
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [-m] program [args...]"
     parser.add_argument(
         "-m",
         dest="module",
@@ -41,7 +45,7 @@ def program_of(options: argparse.Namespace) -> list[str]:
     if options.module is not None:
         return ["-m", *options.module] if options.module else []
     program: list[str] = options.program
-    return program
+    return program[1:] if program[:1] == ["--"] else program
 
 
 def launch(program: list[str]) -> None:
@@ -52,6 +56,11 @@ def launch(program: list[str]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with wire.listening("mindtorch_v2.profiler.control:answer"):
-        launch(program_of(options))
+    with wire.listening(f"{_CONTROL}:answer"):
+        try:
+            launch(program_of(options))
+        finally:
+            control = sys.modules.get(_CONTROL)
+            if control is not None:
+                control.finish()
     return 0

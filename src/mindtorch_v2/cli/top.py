@@ -20,7 +20,9 @@ from typing import Any
 
 from ..profiler.units import format_time
 from . import wire
-from .terminal import BOLD, OK, UserError, paint
+from .terminal import BOLD, OK, UserError, paint, say
+
+_PATIENCE_S = 30.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +49,14 @@ def run(options: argparse.Namespace) -> int:
     views = 0
     redraw = sys.stdout.isatty() and not options.json
     while True:
-        found = wire.request(
-            pid, {"do": "hot", "seconds": options.interval, "limit": options.limit}, options.interval + 30
-        )
+        try:
+            asked = {"do": "hot", "seconds": options.interval, "limit": options.limit}
+            found = wire.request(pid, asked, options.interval + _PATIENCE_S)
+        except UserError:
+            if not views:
+                raise
+            say(f"process {pid} has ended")
+            return OK
         if options.json:
             print(json.dumps(found), flush=True)
         else:

@@ -82,6 +82,12 @@ def _stop(request: dict[str, Any]) -> dict[str, Any]:
     return {"files": {**files, "spool": os.path.join(_attached.folder, SPOOL)}, "events": sum(map(len, capture.tracks))}
 
 
+def finish() -> None:
+    """The program ends: what is being profiled from outside is written all the same."""
+    if _attached.profile is not None:
+        _stop({})
+
+
 def _hot(request: dict[str, Any]) -> dict[str, Any]:
     """The hottest ops of the seconds that follow: a short window of its own, beside any other."""
     seconds = min(max(float(request.get("seconds", 1.0)), 0.01), _LONGEST_S)
