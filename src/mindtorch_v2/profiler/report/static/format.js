@@ -18,6 +18,7 @@ const formatBytes = (bytes) => (bytes === 0 ? "0" : scaled(bytes, BYTE_UNITS));
 const formatFlops = (flops) => (flops === 0 ? "" : scaled(flops, FLOP_UNITS));
 const formatCount = (count) => count.toLocaleString("en");
 const formatShare = (share) => (Number.isFinite(share) ? `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)}%` : "");
+const formatRatio = (ratio) => (ratio < 100 ? ratio.toFixed(2) : formatCount(Math.round(ratio)));
 const signed = (format, value) => (value > 0 ? "+" : value < 0 ? "−" : "") + format(Math.abs(value));
 
 // A name as a bar has room for it: the function before its file, no prefixes that many share.

@@ -100,15 +100,17 @@ function topModules({ modules }) {
   return rankList("Modules by own time", shown, "No modules were recorded: use with_modules=True.");
 }
 
+const MOST_BARS = 200;
+
 function stepBars(model) {
   const { events, labels } = model.header.steps;
-  const most = Math.max(1, ...events.map((event) => model.length[event]));
-  const bars = events.slice(0, 200).map((event, i) => el("a", {
+  const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
+  const bars = events.slice(0, MOST_BARS).map((event, i) => el("a", {
     href: routeText({ view: "timeline", event }), title: `${labels[i]}: ${formatTime(model.length[event])}`,
     "aria-label": `${labels[i]}: ${formatTime(model.length[event])}`,
     style: { height: `${(model.length[event] / most) * 100}%`, background: "hsl(var(--step))" },
   }));
-  return el("section", {}, el("h2", {}, "Steps"), bars.length ? el("div", { class: "bars" }, bars) : nothing("No steps: give the profiler a schedule, or annotate the loop's body with record_function."));
+  return el("section", {}, el("h2", {}, "Steps", events.length > MOST_BARS ? el("small", {}, ` the first ${MOST_BARS} of ${formatCount(events.length)}`) : ""), bars.length ? el("div", { class: "bars" }, bars) : nothing("No steps: give the profiler a schedule, or annotate the loop's body with record_function."));
 }
 
 function factTable(title, rows) {

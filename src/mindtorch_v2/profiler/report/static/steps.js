@@ -56,7 +56,7 @@ class Steps {
 
   fill() {
     const { model, events, labels } = this;
-    const most = Math.max(1, ...events.map((event) => model.length[event]));
+    const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
     this.chart.replaceChildren(...events.map((event, i) => {
       const share = (time) => `${(time / most) * 88}%`;
       const { op, backward } = this.parts[i];
@@ -118,7 +118,7 @@ function changeColumns(one, other, cell, tone = toneOf) {
     { title: `Self, ${one}`, value: (row) => row.self[0], cell: (row) => formatTime(Math.round(row.self[0])) },
     { title: `Self, ${other}`, value: (row) => row.self[1], cell: (row) => formatTime(Math.round(row.self[1])) },
     { title: "Change", value: (row) => Math.abs(change(row)), cell: (row) => el("span", { class: tone(row) }, signed(formatTime, Math.round(change(row)))) },
-    { title: "Ratio", value: (row) => (Number.isFinite(ratio(row)) ? ratio(row) : 1e9), cell: (row) => (row.self[0] && row.self[1] ? `× ${ratio(row).toFixed(2)}` : row.self[1] ? "new" : "gone") },
+    { title: "Ratio", value: (row) => (Number.isFinite(ratio(row)) ? ratio(row) : 1e9), cell: (row) => (row.self[0] && row.self[1] ? `× ${formatRatio(ratio(row))}` : row.self[1] ? "new" : "gone") },
     { title: `Calls, ${one}`, value: (row) => row.calls[0], cell: (row) => formatCount(Math.round(row.calls[0] * 100) / 100) },
     { title: `Calls, ${other}`, value: (row) => row.calls[1], cell: (row) => formatCount(Math.round(row.calls[1] * 100) / 100) },
   ];
