@@ -113,7 +113,7 @@ def gather(a: Array, dim: int, index: Array) -> Array:
                 f"Size does not match at dimension {d} expected index {shape_text(i.shape)} to be no larger than self "
                 f"{shape_text(x.shape)} apart from dimension {axis}"
             )
-    if C is not None and axis == x.ndim - 1 and i.shape[:-1] == x.shape[:-1]:
+    if C is not None and x.size and axis == x.ndim - 1 and i.shape[:-1] == x.shape[:-1]:
         result = np.empty(index.shape, a.dtype)
         if C.gather(x, i, result):
             return result
