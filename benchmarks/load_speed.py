@@ -61,8 +61,10 @@ def main() -> None:
         plain_seconds, plain_megabytes = measured(path, "json")
         size = path.stat().st_size / 1e6
     name = f"{recorder}'s trace of {size:.0f} MB"
-    report("load_time", [Row(name, seconds, plain_seconds, note=f"beside json.load; limit {SECONDS} s")], "s")
-    report("load_memory", [Row(name, megabytes, plain_megabytes, note=f"beside json.load; limit {MEGABYTES} MB")], "MB")
+    beside = f"limit {SECONDS:.0f} s; json.load takes {plain_seconds:.1f} s"
+    report("load_time", [Row(name, seconds, None, note=beside)], "s")
+    beside = f"limit {MEGABYTES:.0f} MB; json.load takes {plain_megabytes:.0f} MB"
+    report("load_memory", [Row(name, megabytes, None, note=beside)], "MB")
     if seconds > SECONDS or megabytes > MEGABYTES:
         sys.exit(f"over the limit: {seconds:.2f} s, {megabytes:.0f} MB")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import TraceError, load, profile, record_function
+from mindtorch_v2.profiler import TraceError, jsonstream, kineto, load, profile, record_function
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, "args": {}}
 TORCH_TRACE = Path(__file__).parent / "data" / "torch_2_13_trace.json.gz"
@@ -226,6 +226,22 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": [EVENT] * 1000}).encode())[:-20])
     with pytest.raises(TraceError, match="cut short"):
         load(path)
+
+
+def test_a_small_file_cannot_ask_for_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonstream, "_LARGEST", 1 << 21)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": "' + b"a" * (1 << 23) + b'", "traceEvents": []}'))
+    assert path.stat().st_size < 1 << 14
+    with pytest.raises(TraceError, match="a single value of more than 2097152 characters"):
+        load(path)
+
+
+def test_too_many_threads_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kineto, "_MOST_LANES", 3)
+    events = [{**EVENT, "tid": tid} for tid in range(5)]
+    with pytest.raises(TraceError, match="more than 3 threads"):
+        load(write_json(tmp_path / "a.json", events))
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 _CHUNK = 1 << 20
+# No trace has a value as long as this, but a small compressed file can pretend to.
+_LARGEST = 1 << 26
 _GZIP_MAGIC = b"\x1f\x8b"
 _skip_space = re.compile(r"[ \t\n\r]*").match
 _scan_once: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
@@ -70,6 +72,8 @@ class JsonStream:
         """Drop what has been read and add more of the file; False at its end."""
         if self._ended:
             return False
+        if len(self.text) - self.place > _LARGEST:
+            raise self.error(f"a single value of more than {_LARGEST} characters")
         self._lines += self.text.count("\n", 0, self.place)
         self._before += self.place
         self.text = self.text[self.place :]

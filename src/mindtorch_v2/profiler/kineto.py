@@ -22,8 +22,10 @@ from . import tree
 from .arguments import InputTable
 from .capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
 from .config import TRACE_FLAGS, DeviceType, RecordOptions
-from .jsonstream import JsonStream
+from .jsonstream import JsonStream, TraceError
 
+# Events tell their thread by a number of 16 bits.
+_MOST_LANES = (1 << 15) - 1
 _EVALUATE = "autograd::engine::evaluate_function: "
 _LIMIT_NS = 1 << 61
 _ROW, _MEMORY_ROW = struct.Struct("=4q3i"), struct.Struct("=3q")
@@ -256,10 +258,7 @@ class _Reader:
         lane = self._lanes_by_text.get((pid, tid))
         if lane is None:
             key = (int(pid), int(tid))
-            lane = self.lanes.get(key)
-            if lane is None:
-                lane = self.lanes[key] = _Lane(*key, False)
-            self._lanes_by_text[pid, tid] = lane
+            lane = self._lanes_by_text[pid, tid] = self.lanes.get(key) or self._new_lane(key, False)
         return lane
 
     def _read_other(self, event: Any, begin: int) -> None:
@@ -267,6 +266,8 @@ class _Reader:
             step = self._steps.get(event["ph"])
             if step is not None:
                 step(event)
+        except TraceError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise self.stream.error_at(begin, f"an event that makes no sense: {reason}") from error
@@ -278,7 +279,13 @@ class _Reader:
             for part in key:
                 if not isinstance(part, (int, str)):
                     raise ValueError(f"expected a number or a text as pid and tid, got {part!r}")
-            lane = self.lanes[key] = _Lane(*key, is_device)
+            lane = self._new_lane(key, is_device)
+        return lane
+
+    def _new_lane(self, key: tuple[Any, Any], is_device: bool) -> _Lane:
+        if len(self.lanes) == _MOST_LANES:
+            raise self.stream.error(f"more than {_MOST_LANES} threads")
+        lane = self.lanes[key] = _Lane(*key, is_device)
         return lane
 
     def _region(self, event: dict[str, Any]) -> None:

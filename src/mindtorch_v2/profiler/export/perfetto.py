@@ -287,13 +287,15 @@ def _in_order(parent: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     Before an event begins, all earlier ones have begun and all of them but those around it have ended.
     """
     count = len(parent)
-    depth = np.zeros(count, np.int64)
-    size = np.ones(count, np.int64)
-    around = parent.copy()
-    while (inner := np.flatnonzero(around >= 0)).size:
-        depth[inner] += 1
-        np.add.at(size, around[inner], 1)
-        around[inner] = parent[around[inner]]
+    depths, sizes = [0] * count, [1] * count
+    outer = parent.tolist()
+    for place, around in enumerate(outer):
+        if around >= 0:
+            depths[place] = depths[around] + 1
+    for place in range(count - 1, -1, -1):
+        if outer[place] >= 0:
+            sizes[outer[place]] += sizes[place]
+    depth, size = np.array(depths, np.int64), np.array(sizes, np.int64)
     first = np.arange(count)
     last = first + size - 1
     sequence = np.empty(2 * count, np.int64)
