@@ -139,7 +139,7 @@ def scale() -> tuple[list[Row], list[Row]]:
 def off_cost() -> list[Row]:
     """The same op generated with and without the line that looks for a recorder."""
     package = packages()[OURS]
-    from_package = __import__("mindtorch_v2._op", fromlist=["_op"])
+    from_package = __import__("mindtorch_v2._functions", fromlist=["_functions"])
     codegen = __import__("mindtorch_v2._codegen", fromlist=["_codegen"])
     package.ones((4, 4)) + package.ones((4, 4))
     text = from_package.source(from_package.OPS["add.Tensor"])

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ._op import LATE, NAMESPACE, OPS, Op, install, materialize, stub
+from ._functions import LATE, install, materialize, stub
+from ._op import OPS, Op
+from ._tap import NAMESPACE
 from ._tensor import Tensor
 from .ops import arithmetic, bitwise, special
 

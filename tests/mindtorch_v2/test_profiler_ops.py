@@ -200,7 +200,7 @@ def test_ops_in_use_are_made_ready_before_the_window_opens() -> None:
     x + x
     with profile(record_shapes=True, with_stack=True):
         pass
-    assert ("add.Tensor", 3) in torch._op._codes
+    assert ("add.Tensor", 3) in torch._functions._codes
 
 
 def test_autograd_knows_whether_something_records() -> None:

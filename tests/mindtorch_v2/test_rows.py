@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import _codegen, _forward, _op, _tap
+from mindtorch_v2 import _codegen, _forward, _functions, _tap
 from mindtorch_v2._op import OPS, op
 
 
@@ -51,9 +51,9 @@ def test_a_second_row_of_the_same_name_is_refused() -> None:
 def test_import_loads_only_the_core() -> None:
     """Submodules wait until they are asked for, and no op is compiled."""
     program = (
-        "import sys, mindtorch_v2 as torch; from mindtorch_v2 import _op; "
+        "import sys, mindtorch_v2 as torch; from mindtorch_v2 import _functions; "
         "loaded = {m.split('.')[1] for m in sys.modules if m.startswith('mindtorch_v2.')}; "
-        "print(sorted(loaded & {'nn', 'optim', 'profiler', 'distributions', 'serialization'}), len(_op._materialized)); "
+        "print(sorted(loaded & {'nn', 'optim', 'profiler', 'distributions', 'serialization'}), len(_functions._materialized)); "
         "print(torch.nn.Linear.__name__, torch.optim.SGD.__name__, torch.profiler.profile.__name__)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -64,6 +64,6 @@ def test_ops_called_by_ops_in_use_are_made_before_recording() -> None:
     """`relu` runs `clamp_min` while a recorder is on; making that must not fall into the recording."""
     torch.ones(2).requires_grad_().relu()
     _tap.prepare(0)
-    made = {row.name for row in _op._materialized}
+    made = {row.name for row in _functions._materialized}
     assert {"clamp_min", "threshold_backward"} <= made
-    assert any(label.startswith("clamp_min") and flags == 0 for label, flags in _op._codes)
+    assert any(label.startswith("clamp_min") and flags == 0 for label, flags in _functions._codes)

@@ -13,7 +13,8 @@ from typing import Any
 from .. import _dtype
 from .._device import device as _Device
 from .._dtype import dtype as DType
-from .._op import AUTOCAST, Op, _split_out, evaluate
+from .._op import Op
+from .._slow import AUTOCAST, evaluate, split_out
 from .._tensor import Tensor
 from ..autograd import overrides
 from ..ops import convert
@@ -90,7 +91,7 @@ def _run(choose: Any) -> Any:
     """How an op of one list is run: inputs cast, then the op itself without autocast."""
 
     def run(op: Op, args: tuple[Any, ...]) -> Any:
-        given, out = _split_out(op, args)
+        given, out = split_out(op, args)
         if not _state.enabled or _state.suspended or out is not None:
             return evaluate(op, args)
         to = choose(given)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._change import type_name
 from .._dtype import FROM_NUMPY
-from .._op import Op, composite, in_place, type_name, unary
+from .._op import Op, composite, in_place, unary
 from ..kernels import activation as kernels
 from .arithmetic import kept
 from .creation import zeros_like

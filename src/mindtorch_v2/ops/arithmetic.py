@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._compute import operand_rank
 from .._dtype import combine, number_type
 from .._front import front
-from .._op import OPS, Op, binary, composite, in_place, operand_rank, unary
+from .._op import OPS, Op, binary, composite, in_place, unary
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
 from .creation import _scalar_tensor, empty, zeros, zeros_like

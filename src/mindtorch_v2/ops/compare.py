@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._change import type_name
 from .._dtype import bool_, float64
-from .._op import Op, binary, composite, in_place, type_name, unary, value
+from .._op import Op, binary, composite, in_place, unary, value
 from .._tensor import Tensor
 from .arithmetic import no_gradient, through_out
 from .creation import ones_like, zeros_like

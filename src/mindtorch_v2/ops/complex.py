@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._change import type_name
 from .._dtype import FROM_NUMPY
 from .._front import front
-from .._op import Op, composite, op, type_name, unary
+from .._op import Op, composite, op, unary
 from ..kernels import smooth as kernels
 from .arithmetic import dropped, through_out
 from .creation import zeros_like

@@ -32,7 +32,7 @@ def _to_copy(
         return meta(a.shape, np_type)
     if type(a) is MetaArray and device is not None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    if a.dtype.kind == "c" and np_type.kind != "c":
+    if a.dtype.kind == "c" and np_type.kind not in "cb":
         a = a.real
     if a.dtype.kind == "f" and np_type.kind in "iu":
         return _float_to_int(a, np_type)

@@ -300,7 +300,14 @@ zero_ = _zero_.function
 
 @mutating("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", self=lambda g: zeros_like(g))
 def _fill_(a: Any, value: Any) -> None:
-    a[...] = value
+    try:
+        a[...] = value
+    except (OverflowError, TypeError):
+        if isinstance(value, complex) and not value.imag:
+            _fill_(a, value.real)
+            return
+        name = _dtype.FROM_NUMPY[a.dtype].cpp_name if a.dtype.itemsize > 1 else f"{a.dtype.name}_t"
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow") from None
 
 
 @mutating(
@@ -312,6 +319,7 @@ def _fill_(a: Any, value: Any) -> None:
 def _fill_tensor_(a: Any, value: Any) -> None:
     if value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    refuse_overlap(a)
     np.copyto(a, value, casting="unsafe")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._op import unwrap
+from .._compute import unwrap
 from .._tensor import as_array, make
 
 

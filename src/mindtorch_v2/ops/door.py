@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _op
+from .. import _inputs
 from .._dtype import FROM_NUMPY
 from .._errors import shape_text
 from .._tensor import Tensor
@@ -61,4 +61,4 @@ door.zeros_like = creation.zeros_like
 door.zeros = lambda shape, np_dtype: creation.zeros(shape, dtype=FROM_NUMPY[np_dtype])
 door.stack = join.stack
 door.as_strided = part.as_strided
-door.intern_tensors = _op._intern_tensors
+door.intern_tensors = _inputs.intern_tensors

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._change import type_name
+from .._compute import operand_rank
 from .._dtype import FROM_NUMPY, complex128, float64
 from .._front import front
-from .._op import Op, binary, composite, in_place, op, operand_rank, type_name
+from .._op import Op, binary, composite, in_place, op
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
 from .arithmetic import by_operand, conj_of, div, kept, no_gradient, pow, pow_, refuse, sub

@@ -14,9 +14,9 @@ import ml_dtypes
 import numpy as np
 
 from .. import _tap
+from .._change import type_name
 from .._device import CPU
 from .._dtype import FROM_NUMPY
-from .._op import type_name
 from .._storage import Storage, View
 from .._tensor import FAST, PLAIN, Tensor, bump, make, new
 from ..autograd import overrides
@@ -447,6 +447,8 @@ def _put_quickly(self: Tensor, index: Any, value: Any) -> bool:
     """A number at one index tensor or mask."""
     a = self._a
     if isinstance(value, np.ndarray) or not index.ndim or type(a) is not np.ndarray or index.dtype not in _QUICK_INDEX:
+        return False
+    if not index.size or not a.size:  # NumPy lets masks of another shape pass here
         return False
     try:
         a[index] = value

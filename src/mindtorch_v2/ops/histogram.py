@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._compute import result_type
 from .._front import front
-from .._op import composite, op, result_type
+from .._op import composite, op
 from .._tensor import Tensor
 from ..kernels import histogram as kernels
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import FROM_NUMPY, promote_types
+from .._dtype import FROM_NUMPY, combine, promote_types
 from .._errors import shape_text, wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
@@ -267,7 +267,8 @@ def _block_diag(arrays: Any) -> Any:
     shapes = _block_shapes([a.shape for a in arrays])
     if not arrays:
         return np.zeros((1, 0), np.float32)
-    whole = np.zeros((sum(h for h, _ in shapes), sum(w for _, w in shapes)), common_dtype(arrays))
+    dtype = combine((1 if a.ndim == 0 else 2, FROM_NUMPY[a.dtype]) for a in arrays).np
+    whole = np.zeros((sum(h for h, _ in shapes), sum(w for _, w in shapes)), dtype)
     row = column = 0
     for a, (height, width) in zip(arrays, shapes, strict=True):
         whole[row : row + height, column : column + width] = a

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .._compute import result_type
 from .._errors import LinAlgError, broadcast_error
 from .._meta import MetaArray
-from .._op import OPS, result_type
+from .._op import OPS
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
 from .matrix import conj, matmul

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from .. import _tap
+from .._change import type_name
+from .._compute import operand_rank
 from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, explicit, mutating, op, operand_rank, type_name
+from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, make
 from ..kernels import advanced
 from ..kernels import indexing as kernels

@@ -109,10 +109,11 @@ def _narrow_bounds(a: Any, dim: int, start: Any, length: Any) -> tuple[int, int,
     """The wrapped dimension, and where the part begins and ends."""
     if a.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    dim, start, length = wrap_dim(dim, a.ndim), int(start), int(length)
-    n = a.shape[dim]
+    start, length = int(start), int(length)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
+    dim = wrap_dim(dim, a.ndim)
+    n = a.shape[dim]
     if not -n <= start <= n:
         raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
     if start < 0:

@@ -55,12 +55,12 @@ def _permute(a: Any, dims: tuple[int, ...]) -> Any:
         return a.transpose(dims)
     except (TypeError, ValueError):
         pass
-    wrapped = [wrap_dim(int(d), a.ndim) for d in dims]
-    if len(wrapped) != a.ndim:
+    if len(dims) != a.ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {a.ndim} is not equal to len(dims) = {len(wrapped)}"
+            f"ordering of dimensions i.e. input.dim() = {a.ndim} is not equal to len(dims) = {len(dims)}"
         )
+    wrapped = [wrap_dim(int(d), a.ndim) for d in dims]
     if len(set(wrapped)) != len(wrapped):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return a.transpose(wrapped)
@@ -91,6 +91,9 @@ def _numpy_T(self: Tensor) -> Tensor:
 
 
 def _matrix_transposed(name: str, self: Tensor) -> Tensor:
+    if not self._a.ndim:
+        warnings.warn(f"Tensor.{name} is deprecated on 0-D tensors, where it gives the tensor itself.", stacklevel=4)
+        return self
     if self._a.ndim < 2:
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got {self._a.ndim}-D tensor."

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import _device
+from .._change import type_name
 from .._dtype import FROM_NUMPY, complex64, complex128
 from .._front import front
+from .._functions import materialize
 from .._meta import MetaArray, meta
-from .._op import Op, composite, evaluate, materialize, type_name, view
+from .._op import Op, composite, view
+from .._slow import evaluate
 from .._tensor import Tensor, bump, contiguous_strides, look_at, memory_owner, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad

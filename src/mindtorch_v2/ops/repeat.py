@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._change import type_name
 from .._dtype import FROM_NUMPY
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, op, type_name
+from .._op import composite, op
 from .._tensor import Tensor
 from .view import clone, expand, flatten, reshape, sizes_of, transpose, unsqueeze
 
@@ -52,6 +53,8 @@ def _repeat(a: Any, repeats: Any) -> Any:
     if type(a) is MetaArray:
         return meta(shape, a.dtype)
     whole = np.empty(shape, a.dtype)
+    if not whole.size:
+        return whole
     split = whole.reshape([m for pair in zip(times, full, strict=True) for m in pair])
     split[...] = a.reshape([m for n in full for m in (1, n)])
     return whole
@@ -105,11 +108,11 @@ def _repeat_by_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_siz
 
 @composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor")
 def _repeat_by_number(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
-    if repeats < 0:
-        raise RuntimeError("Repeats must be non-negative")
     if dim is None:
         self, dim = flatten(self), 0
     dim = wrap_dim(dim, self._a.ndim)
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
     shape = self._a.shape
     if not shape:
         self, shape = reshape(self, shape=(1,)), (1,)

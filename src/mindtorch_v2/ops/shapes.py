@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error, shape_text, wrap_dim
 from .._meta import SHAPES, Rule, meta
 from ..kernels import reduce
@@ -123,7 +124,7 @@ register(plain(lambda elements, *rest: meta(elements.shape, np.bool_)), "isin")
 def _block_diagonal(arrays: Sequence[Any]) -> Any:
     rows = sum(a.shape[0] if a.ndim == 2 else 1 for a in arrays)
     columns = sum(a.shape[-1] if a.ndim else 1 for a in arrays)
-    return meta((rows, columns), np.result_type(*(a.dtype for a in arrays)))
+    return meta((rows, columns), combine((1 if a.ndim == 0 else 2, FROM_NUMPY[a.dtype]) for a in arrays).np)
 
 
 register(plain(_block_diagonal), "block_diag")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._change import type_name
 from .._errors import wrap_dim
 from .._front import front
-from .._op import composite, op, type_name, view
+from .._op import composite, op, view
 from .._tensor import Tensor
 from . import creation, join
 from .part import ALL, narrow, select, slice_
@@ -24,10 +25,10 @@ def _whole(name: str, a: Any, dim: int) -> tuple[int, int]:
 
 def part_sizes(a: Any, split_size: int, dim: int) -> list[int]:
     """The sizes of the parts of a dimension cut every `split_size` entries."""
-    dim, n = _whole("split", a, dim)
     split_size = int(split_size)
-    if split_size < 0:
+    if split_size < 0 and a.ndim:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
+    dim, n = _whole("split", a, dim)
     if split_size == 0:
         if n:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
@@ -192,6 +193,7 @@ def _need_dimension(self: Tensor) -> None:
 @composite("tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor[]")
 def _tensor_split_sections(self: Tensor, sections: int, dim: int) -> Any:
     _need_dimension(self)
+    wrap_dim(dim, self._a.ndim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     n = self._a.shape[wrap_dim(dim, self._a.ndim)]

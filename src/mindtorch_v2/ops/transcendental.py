@@ -85,7 +85,12 @@ atan2_ = in_place(atan2)
 
 def _converter(name: str, ufunc: np.ufunc, factor: float, node: str) -> Op:
     """Degrees to radians or back; ATen multiplies inside its `out=` form."""
-    row = unary(name, ufunc, takes="bif", node=node, self=lambda g: g * factor)
+
+    def check(self: Any) -> None:
+        if self.is_complex():
+            raise RuntimeError(f"{name} is not supported for complex tensors.")
+
+    row = unary(name, ufunc, takes="bif", node=node, check=check, self=lambda g: g * factor)
     inner = composite(f"_{name}_out(Tensor self) -> Tensor", event=f"aten::{name}", method=False)(
         lambda self: self * factor
     )

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import _device, _dtype
+from .._change import type_name
 from .._errors import wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, in_place, mutating, op, type_name
+from .._op import composite, in_place, mutating, op
 from .._tensor import Tensor
 from ..kernels.checks import not_implemented
 from . import creation

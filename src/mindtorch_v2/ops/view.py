@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from .. import _device
+from .._change import type_name
 from .._codegen import MISSING
 from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._errors import dim_error, shape_text, wrap_dim, wrap_dims
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import composite, op, type_name, view
+from .._op import composite, op, view
 from .._size import Size
 from .._tensor import Tensor, alias, element_strides, storage_of
 from ..autograd.methods import cut
@@ -223,6 +224,8 @@ flatten = _flatten.function
 @composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
 def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     shape = self._a.shape
+    if not shape:
+        raise RuntimeError(f"unflatten: dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, len(shape))
     given = sizes_of("unflatten", sizes)
     if not given:

@@ -1,0 +1,178 @@
+"""What changes tensors that are there already: `out=`, and ops in place under autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _tap
+from ._compute import any_edge, compute, result_type, unwrap
+from ._dtype import FROM_NUMPY, can_cast, dtype
+from ._errors import refuse_overlap, shape_text
+from ._meta import MetaArray
+from ._storage import Storage
+from ._tensor import Tensor, as_array, bump, storage_of
+from .autograd import grad_mode, graph
+from .autograd.engine import door
+
+if TYPE_CHECKING:
+    from ._op import Op
+
+
+def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
+    outs = [out] if isinstance(out, Tensor) else list(out)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
+    if grad_mode.is_grad_enabled() and (any_edge(op, given) or any(o._ag is not None for o in outs)):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
+        )
+    results = compute(op, given)
+    arrays = [as_array(a) for a in ([results] if len(op.schema.returns) == 1 else results)]
+    if op.strict_out:
+        _require_own_memory(given, outs, arrays if op.strict_out == "exact" else ())
+    for o, a in zip(outs, arrays, strict=True):
+        write_out(o, a)
+    if len(outs) == 1:
+        return outs[0]
+    return result_type(op)(*outs) if op.schema.result_names else tuple(outs)
+
+
+def _require_own_memory(given: tuple[Any, ...], outs: list[Tensor], arrays: Iterable[Any]) -> None:
+    """Refuse `out=` tensors that lie in the memory of an input, or are not of the dtypes of the results."""
+    for o, a in zip(outs, arrays, strict=False):
+        if o._a.dtype != a.dtype:
+            names = (FROM_NUMPY[x.dtype].cpp_name for x in (a, o._a))
+            raise RuntimeError("Expected out tensor to have dtype {}, but got {} instead".format(*names))
+    inputs = [v for value in given for v in (value if isinstance(value, (list, tuple)) else (value,))]
+    for o in outs:
+        for v in inputs:
+            if isinstance(v, Tensor) and _overlap(v._a, o._a):
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation."
+                )
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two arrays without gaps lie in common memory; for others torch does not ask."""
+    dense = a.flags.c_contiguous and b.flags.c_contiguous and a.size and b.size
+    return bool(dense) and np.may_share_memory(a, b)
+
+
+def composite_out(result: Any, out: Any) -> Any:
+    results, outs = ([r] if isinstance(r, Tensor) else list(r) for r in (result, out))
+    for o, r in zip(outs, results, strict=True):
+        write_out(o, r._a)
+    return out
+
+
+def write_out(out: Tensor, array: Any) -> None:
+    """Store a result into `out`, resizing it as torch does."""
+    to, from_ = out.dtype, FROM_NUMPY[array.dtype]
+    if not can_cast(from_, to):
+        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+    if type(out._a) is not MetaArray:
+        refuse_overlap(out._a)
+    if out._a.shape != array.shape:
+        graph.resize(out, array.shape)
+    if type(out._a) is not MetaArray:
+        np.copyto(out._a, array, casting="unsafe")
+    bump(out)
+
+
+_TYPE_NAMES = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
+    "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def type_name(d: dtype) -> str:
+    """`Float`, `Long`, … as torch's messages say."""
+    return _TYPE_NAMES.get(d.name, d.name)
+
+
+def mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
+    """Run an in-place op, with its part in the graph."""
+    self: Tensor = given[0]
+    building = grad_mode.is_grad_enabled() and (any_edge(op, given) or graph.is_watched(self))
+    if not building:
+        run_in_place(op, given)
+        bump(self)
+        return self
+    graph.check_in_place(self)
+    original = self
+    if _saves_self(op, given):
+        token = grad_mode.set_enabled(False)
+        try:
+            original = door.clone(self)
+        finally:
+            grad_mode.reset_enabled(token)
+        original._ag = graph.edge(self)
+    before = graph.edge(self)
+    run_in_place(op, given)
+    bump(self)
+    stand_in = original
+    if original is self:
+        stand_in = graph.shared(self._a, storage_of(self))
+        stand_in._ag = before
+    result = graph.shared(self._a, storage_of(self))
+    others = [_stale(v) if isinstance(v, Tensor) and v._v is self._v else v for v in given[1:]]
+    node = op.make_node(stand_in, *others, result) if op.differentiable else None
+    for v, stale in zip(given[1:], others, strict=True):
+        if stale is not v:
+            bump(stale)
+    graph.rebase(self, node)
+    return self
+
+
+def _stale(t: Tensor) -> Tensor:
+    """A stand-in for an operand that lies in the memory an in-place op has just changed: saving it counts, using it
+    in backward is an error."""
+    stand_in = graph.shared(t._a, Storage())
+    stand_in._ag = graph.edge(t)
+    return stand_in
+
+
+def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
+    """Whether backward needs the tensor as it was before an in-place op changes it."""
+    first = op.schema.arguments[0].name
+    by_name = {a.name: v for a, v in zip(op.schema.arguments, given, strict=True)}
+    return any(
+        first in parameters and any(graph.edge(by_name[name]) is not None for name in names.split())
+        for names, parameters in op.formula_parameters.items()
+    )
+
+
+def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
+    self = given[0]
+    if op.calls is not None and _tap.SLOT.recorder is not None:
+        token = grad_mode.set_enabled(False)
+        try:
+            op.calls(*given)
+        finally:
+            grad_mode.reset_enabled(token)
+        return
+    if op.base is None:
+        assert op.kernel is not None
+        if type(self._a) is not MetaArray:
+            op.kernel(*[unwrap(v) for v in given])
+        return
+    if type(self._a) is not MetaArray:
+        refuse_overlap(self._a)
+    results = compute(op.base, given)
+    r = as_array(results)
+    to, from_ = self.dtype, FROM_NUMPY[r.dtype]
+    if not can_cast(from_, to):
+        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+    if r.shape != self._a.shape:
+        raise RuntimeError(
+            f"output with shape {shape_text(self._a.shape)} doesn't match the broadcast shape {shape_text(r.shape)}"
+        )
+    if type(self._a) is not MetaArray:
+        np.copyto(self._a, r, casting="unsafe")

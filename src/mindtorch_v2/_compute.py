@@ -1,0 +1,286 @@
+"""From arguments to results, whatever they are: promotion, numbers, meta tensors, and the tensors and nodes of results.
+
+It does not know events, overrides, `out=` or changes in place.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _forward, _tap
+from ._dtype import FROM_NUMPY, bfloat16, combine, dtype, float16, float32, get_default_dtype, number_type
+from ._errors import broadcast_error
+from ._meta import SHAPES, MetaArray, meta
+from ._tensor import Tensor, alias, as_array, make, new, storage_of
+from .autograd import grad_mode, graph
+from .autograd.node import Node, Output
+from .kernels.checks import not_implemented
+
+if TYPE_CHECKING:
+    from ._op import Op
+
+
+def check_arguments(op: Op, given: tuple[Any, ...]) -> None:
+    """TypeError, in torch's words, for what cannot be a tensor where one is needed."""
+    for position, (argument, value) in enumerate(zip(op.schema.arguments, given, strict=True), 1):
+        if argument.type == "Tensor" and not isinstance(value, Tensor):
+            if op.takes_numbers and isinstance(value, (int, float, complex, bool, np.number, np.bool_)):
+                continue
+            raise TypeError(
+                f"{op.name}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
+                f"not {type(value).__name__}"
+            )
+        if argument.is_tensor_list:
+            if isinstance(value, Tensor) or not isinstance(value, Iterable):
+                raise TypeError(
+                    f"{op.name}(): argument '{argument.python_name}' (position {position}) must be tuple of "
+                    f"Tensors, not {type(value).__name__}"
+                )
+            for i, element in enumerate(value):
+                if not isinstance(element, Tensor) and not (element is None and argument.type == "Tensor?[]"):
+                    raise TypeError(
+                        f"expected Tensor as element {i} in argument {position - 1}, but got {type(element).__name__}"
+                    )
+    if op.takes_numbers and not any(isinstance(value, Tensor) for value in given):
+        kinds = ", ".join(type(value).__name__ for value in given[:2])
+        raise TypeError(
+            f"{op.name}() received an invalid combination of arguments - got ({kinds}), but at least one of them must "
+            "be a Tensor"
+        )
+
+
+_NUMBER_TYPES = frozenset(("Scalar", "Scalar?", "float", "float?"))
+
+
+def plain_numbers(op: Op, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """NumPy numbers and one-element tensors, where a number is asked for, as Python numbers."""
+    return tuple(
+        (v._a.item() if isinstance(v, Tensor) else v.item())
+        if a.type in _NUMBER_TYPES and isinstance(v, (Tensor, np.generic))
+        else v
+        for a, v in zip(op.schema.arguments, given, strict=True)
+    )
+
+
+def compute(op: Op, given: tuple[Any, ...]) -> Any:
+    """Arrays (or a plain value) from arguments."""
+    if op.rule is None and op.kernel is not None and op.takes_tensors and op.kind != "value" and on_meta(given):
+        return _meta_results(op, given)
+    if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
+        return compute_elementwise(op, given)
+    if (op.rule is None and op.kernel is None) or (op.calls is not None and _tap.SLOT.recorder is not None):
+        token = grad_mode.set_enabled(False)
+        try:
+            assert op.calls is not None
+            got = op.calls(*given)
+        finally:
+            grad_mode.reset_enabled(token)
+        return got._a if isinstance(got, Tensor) else [t._a for t in got]
+    assert op.kernel is not None
+    return op.kernel(*[unwrap(v) for v in given])
+
+
+def on_meta(values: Iterable[Any]) -> bool:
+    return any(
+        type(v._a) is MetaArray if isinstance(v, Tensor) else isinstance(v, (list, tuple)) and on_meta(v)
+        for v in values
+    )
+
+
+def _meta_results(op: Op, given: tuple[Any, ...]) -> Any:
+    """Shapes and dtypes of an op's results, as arrays without memory."""
+    assert op.kernel is not None
+    arrays = [unwrap(v) for v in given]
+    by_argument = dict(zip(op.arguments, given, strict=True))
+    if op.kind == "view" or by_argument.get("device") is not None:  # the kernel knows where its result is to live
+        return op.kernel(*arrays)
+    rule = SHAPES.get(op.qualified) or SHAPES.get(op.name)
+    if rule is None:
+        raise NotImplementedError(f"{op.name}() has no rule for shapes, so it cannot run on the meta device")
+    return rule(op.kernel, *arrays)
+
+
+def unwrap(value: Any) -> Any:
+    """An argument as kernels take it."""
+    if isinstance(value, Tensor):
+        return value._a
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+        return [unwrap(v) for v in value]
+    return value
+
+
+def operand_rank(value: Any) -> tuple[int, dtype]:
+    """How an operand takes part in promotion."""
+    if isinstance(value, Tensor):
+        return (2 if value._a.ndim else 1), FROM_NUMPY[value._a.dtype]
+    return 0, number_type(value)
+
+
+def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
+    """Promote the operands, compute, and give the result its dtype."""
+    if op.check is not None:
+        op.check(*given)
+    pairs = list(zip(op.schema.arguments, given, strict=True))
+    operands = [v for a, v in pairs if v is not None and (a.is_tensor or a.name in op.promotes)]
+    common = combine(operand_rank(v) for v in operands)
+    if _forward.ALL_KINDS[common.category] not in op.takes:
+        raise not_implemented(op.label, common.np)
+    result = get_default_dtype() if op.rule == "float" and common.category < 2 else common
+    compute = float32 if op.widen and result in (float16, bfloat16) else result
+    values = [_operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
+    r = _call_elementwise(op, values, common)
+    return r.astype(result.np) if compute is not result and r.dtype == compute.np else r
+
+
+def _call_elementwise(op: Op, values: list[Any], common: dtype) -> Any:
+    kernel = op.kernel if op.kernel is not None else op.ufunc
+    assert kernel is not None
+    arrays = [v for v in values if isinstance(v, np.ndarray)]
+    try:
+        if not isinstance(kernel, np.ufunc) and any(type(v) is MetaArray for v in arrays):
+            return _meta_result(kernel, values)
+        return as_array(kernel(*values))
+    except TypeError as error:
+        if isinstance(kernel, np.ufunc):
+            raise not_implemented(op.label, common.np) from None
+        raise error
+    except ValueError:
+        shapes = [v.shape for v in arrays if v.ndim] or [()]
+        first = next((s for s in shapes[1:] if s != shapes[0]), shapes[0])
+        if first == shapes[0]:
+            raise
+        raise broadcast_error(shapes[0], first) from None
+
+
+def _meta_result(kernel: Callable[..., Any], values: list[Any]) -> Any:
+    """The shape of the operands together, and the dtype the kernel gives on one element."""
+    shape = np.broadcast_shapes(*(v.shape for v in values if isinstance(v, np.ndarray)))
+    sample = kernel(*(np.ones((), v.dtype) if isinstance(v, np.ndarray) else v for v in values))
+    return meta(shape, as_array(sample).dtype)
+
+
+def _operand(value: Any, d: dtype) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        a = value._a
+        return a if a.dtype is d.np or a.dtype == d.np else a.astype(d.np)
+    if d.category == 1 and not isinstance(value, (bool, np.bool_)):
+        return np.asarray(int(value)).astype(d.np)  # wraps around as torch does
+    return np.asarray(value).astype(d.np)
+
+
+def wrap(op: Op, given: tuple[Any, ...], results: Any) -> Any:
+    """Fresh tensors from arrays, with their node."""
+    arrays = [results] if len(op.schema.returns) == 1 else list(results)
+    tensors = [make(as_array(a)) for a in arrays]
+    attach_node(op, given, tensors)
+    if len(tensors) == 1:
+        return tensors[0]
+    return result_type(op)(*tensors) if op.schema.result_names else tuple(tensors)
+
+
+def attach_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> None:
+    """Join results to the graph if an input asks for it."""
+    if op.differentiable and grad_mode.is_grad_enabled() and any_edge(op, given):
+        node = op.make_node(*given, *tensors)
+        attach_outputs(node, tensors, op.nondiff)
+
+
+def any_edge(op: Op, given: tuple[Any, ...]) -> bool:
+    for argument, value in zip(op.schema.arguments, given, strict=True):
+        if argument.name in op.differentiable and value is not None:
+            for v in value if argument.is_tensor_list else (value,):
+                if graph.edge(v) is not None:
+                    return True
+    return False
+
+
+def attach_outputs(node: Node, tensors: Iterable[Tensor], nondiff: tuple[int, ...] = ()) -> None:
+    """Make tensors the outputs of a node; integer and bool ones take no part."""
+    for nr, t in enumerate(tensors):
+        if nr in nondiff or (t._a.dtype.kind in "iub"):
+            continue
+        t._ag = node if nr == 0 else Output(node, nr)
+
+
+def wrap_view(op: Op, given: tuple[Any, ...], array: Any) -> Tensor:
+    first = given[0]
+    t = alias(array, storage_of(first))
+    if grad_mode.is_grad_enabled():
+        graph.make_view(t, first, None if op.replay is None else op.replay(first._view, *given))
+        if op.differentiable and any_edge(op, given):
+            t._ag = op.make_node(*given, t)
+    elif first._ag is not None:
+        graph.unwatched(t, first)
+    return t
+
+
+def list_wrapper(op: Op) -> Callable[..., Any]:
+    """Wraps a list of arrays: views of the first argument for view ops, fresh ones otherwise."""
+    views = op.kind == "view"
+    of_first = op.differentiable == [op.schema.arguments[0].name]
+
+    def wrap_list(arrays: Any, *given: Any) -> Any:
+        if not arrays:
+            return ()
+        tensors = graph.views_of(given[0], arrays) if views else [make(as_array(a)) for a in arrays]
+        if of_first and graph.edge(given[0]) is None:
+            return tuple(tensors)
+        given = given[: len(op.schema.arguments)]
+        if op.differentiable and grad_mode.is_grad_enabled() and any_edge(op, given):
+            node = _list_node(op, given, tensors)
+            attach_outputs(node, tensors)
+        return tuple(tensors)
+
+    return wrap_list
+
+
+def _list_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> Node:
+    """The node of an op with a list of results; its class knows how many there are."""
+    node: Node = op.make_node(*given, tensors[0])
+    cls = _sized_class(type(node), len(tensors))
+    sized = new(cls)
+    for slot in ("edges", "saved", "seq", "hooks"):
+        setattr(sized, slot, getattr(node, slot))
+    if len(tensors) == 1:
+        sized.shape, sized.dtype = tensors[0]._a.shape, tensors[0]._a.dtype
+    else:
+        sized.shape = tuple(t._a.shape for t in tensors)
+        sized.dtype = tuple(t._a.dtype for t in tensors)
+    return sized
+
+
+_sized: dict[tuple[type, int], type] = {}
+
+
+def _sized_class(cls: type, count: int) -> type:
+    found = _sized.get((cls, count))
+    if found is None:
+        found = _sized[cls, count] = type(cls.__name__, (cls,), {"__slots__": (), "outputs": count})
+    return found
+
+
+RETURN_TYPES: dict[str, Any] = {}
+
+
+def result_type(op: Op) -> Any:
+    """The named tuple of an op with several named results, as `torch.return_types.max`."""
+    name = op.name
+    key = f"{name}:{','.join(op.schema.result_names)}"
+    found = RETURN_TYPES.get(key)
+    if found is None:
+        base = namedtuple(name, op.schema.result_names)  # type: ignore[misc]
+
+        def __repr__(self: Any) -> str:
+            fields = ",\n".join(f"{f}={v!r}" for f, v in zip(self._fields, self, strict=True))
+            return f"torch.return_types.{name}(\n{fields})"
+
+        found = type(name, (base,), {"__repr__": __repr__, "__slots__": (), "__module__": "torch.return_types"})
+        RETURN_TYPES[key] = found
+        RETURN_TYPES.setdefault(name, found)
+    return found

@@ -1,0 +1,188 @@
+"""The functions of ops: stubs that compile themselves when first called, and the forms in which they record.
+
+It owns which functions are in use. What their text is, `_forward` and `_codegen` decide.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _codegen, _forward, _tap
+from ._compute import list_wrapper, result_type
+from ._slow import evaluate, slow
+from .autograd.node import Node
+
+if TYPE_CHECKING:
+    from ._op import Op
+
+NAMESPACE = _tap.NAMESPACE
+# All rows by qualified name.
+OPS: dict[str, Op] = {}
+
+
+def _stub_template(*args: Any, **kwargs: Any) -> Any:
+    return MATERIALIZE("NAME", *args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+_STUB_CODE = _stub_template.__code__
+
+
+def stub(name: str, python_name: str) -> types.FunctionType:
+    """The public function of an op. Its code is swapped for the generated one at the first call, so that everybody
+    who took hold of it earlier calls the fast one from then on."""
+    constants = tuple(name if c == "NAME" else c for c in _STUB_CODE.co_consts)
+    code = _STUB_CODE.replace(co_consts=constants, co_name=python_name)
+    function = types.FunctionType(code, NAMESPACE, python_name)
+    function.__module__ = "mindtorch_v2"
+    function.__qualname__ = python_name
+    return function
+
+
+# What compiles a stub that is not an op's own function, by name (operators).
+LATE: dict[str, Callable[[], types.FunctionType]] = {}
+
+
+def materialize_and_call(name: str, *args: Any, **kwargs: Any) -> Any:
+    function = LATE[name]() if name in LATE else materialize(OPS[name])
+    return function(*args, **kwargs)
+
+
+def materialize(op: Op) -> types.FunctionType:
+    """Compile an op's functions and put them in place."""
+    op.check_row()
+    ident = op.ident
+    if op.kernel is not None:
+        NAMESPACE[f"K_{ident}"] = op.kernel
+    if op.ufunc is not None:
+        NAMESPACE[f"U_{ident}"] = op.ufunc
+    if op.base is not None and op.base.ufunc is not None:
+        NAMESPACE[f"U_{op.base.ident}"] = op.base.ufunc
+    if op.base is not None and op.base.kernel is not None:
+        NAMESPACE[f"K_{op.base.ident}"] = op.base.kernel
+    if op.fast is not None:
+        NAMESPACE[f"Q_{ident}"] = op.fast[1]
+    if op.calls is not None:
+        NAMESPACE[f"V_{ident}"] = op.calls
+    if op.replay is not None:
+        NAMESPACE[f"REPLAY_{ident}"] = op.replay
+    if op.schema.returns_list:
+        NAMESPACE[f"MANY_{ident}"] = list_wrapper(op)
+    if op.schema.result_names and len(op.schema.returns) > 1:
+        NAMESPACE[f"T_{ident}"] = result_type(op)._make
+    NAMESPACE[f"S_{ident}"] = lambda *args: slow(op, args)
+    NAMESPACE[f"E_{ident}"] = lambda *args: evaluate(op, args)
+    if op.formulas:
+        _materialize_backward(op)
+    install(op, op.function, op.qualified)
+    _materialized.append(op)
+    return op.function
+
+
+def _materialize_backward(op: Op) -> None:
+    for names, formula in op.formulas.items():
+        NAMESPACE[f"F_{op.ident}_{'_'.join(names.split())}"] = formula
+    run = _codegen.compile_function(_codegen.backward_source(op), f"{op.node_name} of {op.qualified}")
+    outputs = len(op.schema.returns)
+    body = {"__slots__": (), "run": run, "outputs": outputs, "__module__": "mindtorch_v2.autograd", "op": op}
+    NAMESPACE[f"C_{op.ident}"] = type(op.node_name, (Node,), body)
+    op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.qualified}")
+    NAMESPACE[f"N_{op.ident}"] = op.make_node
+
+
+def replace_code(function: types.FunctionType, generated: types.FunctionType) -> None:
+    """Turn a stub into the function that was generated for it."""
+    function.__defaults__, function.__kwdefaults__ = generated.__defaults__, generated.__kwdefaults__
+    function.__code__ = generated.__code__
+
+
+_materialized: list[Op] = []
+# Every generated function with what it was generated from and the label it goes by; and the code of its forms, by flags.
+_installed: dict[str, tuple[Op, types.FunctionType]] = {}
+_codes: dict[tuple[str, int | None], types.FunctionType] = {}
+# The flags functions were last made to record for; None before the first recording.
+_flags: list[int | None] = [None]
+
+
+def install(op: Op, function: types.FunctionType, label: str) -> None:
+    """Generate the code of a function, in the form that is now wanted."""
+    _installed[label] = op, function
+    replace_code(function, _generated(op, label))
+
+
+def _generated(op: Op, label: str) -> types.FunctionType:
+    flags = _flags[0]
+    found = _codes.get((label, flags))
+    if found is None:
+        name = label if flags is None else f"{label}, recording {flags}"
+        found = _codes[label, flags] = _codegen.compile_function(_forward.forward_source(op, flags), name)
+    return found
+
+
+def _prepare(flags: int) -> None:
+    """Give all functions in use, and those they call, their recording form, so that no recording times its making.
+
+    They keep it afterwards: while nothing records it costs what the first form does.
+    """
+    done = {op.name for op in _materialized}
+    waiting, rows = list(_materialized), _by_name()
+    while waiting:
+        for name in _called_names(waiting.pop()) - done:
+            done.add(name)
+            for op in rows.get(name, ()):
+                materialize(op)
+                waiting.append(op)
+    _record_with(flags & _tap.OP_FLAGS)
+
+
+def _record_with(flags: int) -> None:
+    if _flags[0] != flags:
+        _flags[0] = flags
+        for label, (op, function) in list(_installed.items()):
+            replace_code(function, _generated(op, label))
+
+
+def _called_names(op: Op) -> set[str]:
+    """Names that an op's body and gradient formulas call, in functions of their own module too."""
+    names: set[str] = set()
+    bodies = [
+        f for f in (op.calls, op.kernel if op.kind == "composite" else None, *op.formulas.values()) if f is not None
+    ]
+    seen: set[Any] = set()
+    while bodies:
+        body = bodies.pop()
+        code = getattr(body, "__code__", None)
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        names.update(code.co_names, (c for c in code.co_consts if isinstance(c, str)))
+        space = body.__globals__
+        held = [cell.cell_contents for cell in body.__closure__ or ()]
+        held += [space.get(name) for name in code.co_names]
+        names.update(f.name for f in held if isinstance(f, Op))
+        bodies += [f for f in held if isinstance(f, types.FunctionType) and f.__globals__ is space]
+    return names
+
+
+def _by_name() -> dict[str, list[Op]]:
+    found: dict[str, list[Op]] = {}
+    for op in OPS.values():
+        found.setdefault(op.name, []).append(op)
+    return found
+
+
+def _recorder_changed(flags: int) -> None:
+    recorder = _tap.SLOT.recorder
+    if recorder is not None:
+        NAMESPACE["ENTER_OP"], NAMESPACE["LEAVE_OP"] = recorder.enter_op, recorder.leave_op
+        _record_with(flags & _tap.OP_FLAGS)
+
+
+_tap.SLOT.listeners.append(_recorder_changed)
+_tap.SLOT.preparers.append(_prepare)
+
+
+def source(op: Op, flags: int | None = None) -> str:
+    """The generated text of an op, for reading."""
+    return _forward.forward_source(op, flags)

@@ -1,0 +1,106 @@
+"""The inputs of a call as the profiler shows them: keys while it records, shapes, types and values when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import _tap
+from ._dtype import FROM_NUMPY, SCALAR_TYPE_NUMBERS, dtype
+from ._schema import Argument
+from ._tensor import Tensor
+
+
+def input_key(value: Any) -> Any:
+    """What stands for one argument in an inputs key."""
+    if isinstance(value, Tensor):
+        return _tap.layout_id(value._a)
+    if isinstance(value, (list, tuple)):
+        return ["list", *[input_key(v) for v in value]]
+    return ["value", type(value), value]
+
+
+def freeze(key: Any) -> Any:
+    """A key made hashable."""
+    if isinstance(key, (list, tuple)):
+        return tuple(freeze(k) for k in key)
+    try:
+        hash(key)
+    except TypeError:
+        return repr(key)
+    return key
+
+
+def input_argument(value: Any) -> Any:
+    return freeze(input_key(value))
+
+
+def describe_inputs(arguments: tuple[Argument, ...], key: Any) -> _tap.InputRecord:
+    """Shapes, strides, types and values of the arguments an inputs key stands for."""
+    shapes: list[Any] = []
+    strides: list[Any] = []
+    types_: list[str] = []
+    concrete: list[Any] = []
+    for argument, part in zip(arguments, key, strict=False):
+        shape, stride, kind, value = _describe(argument, part)
+        shapes.append(shape)
+        strides.append(stride)
+        types_.append(kind)
+        concrete.append(value)
+    return _tap.InputRecord(shapes, strides, types_, concrete)
+
+
+def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
+    if argument.is_tensor and type(part) is int:
+        return _describe_tensor(part)
+    if isinstance(part, tuple) and part and part[0] == "list":
+        entries = part[1:]
+        if argument.is_tensor_list:
+            rows = [_describe_tensor(p) for p in entries if type(p) is int]
+            return [r[0] for r in rows], [r[1] for r in rows], "TensorList", None
+        values = [p[2] for p in entries]
+        return [], [], "ScalarList", values
+    value = part[2] if isinstance(part, tuple) and part and part[0] == "value" else part
+    if argument.is_tensor and isinstance(value, (int, float, complex)):
+        return [], [], FROM_NUMBER[type(value)], None
+    if isinstance(value, dtype):
+        return [], [], "Scalar", SCALAR_TYPE_NUMBERS.get(value.name)
+    if isinstance(value, (bool, int, float, complex)):
+        return [], [], "Scalar", value
+    return [], [], "", None
+
+
+FROM_NUMBER: dict[type, str] = {bool: "bool", int: "long int", float: "double", complex: "c10::complex<double>"}
+
+
+def _describe_tensor(part: int) -> tuple[Any, Any, str, Any]:
+    shape, strides, np_dtype = _tap.LAYOUTS[part]
+    size = np_dtype.itemsize
+    known = FROM_NUMPY.get(np_dtype)
+    return list(shape), [s // size for s in strides], known.cpp_name if known else str(np_dtype), None
+
+
+def layout(t: Tensor) -> int:
+    """The layout of a tensor, looked up once."""
+    found = t._k = _tap.layout_id(t._a)
+    return found
+
+
+def intern_tensors(tensors: Iterable[Any]) -> int:
+    """Inputs id of a plain sequence of tensors (autograd nodes, custom functions)."""
+    return _tap.intern_inputs(_PlainInputs(freeze(tuple(input_key(t) for t in tensors))))
+
+
+class _PlainInputs(tuple[Any, ...]):
+    """An inputs key that belongs to no schema."""
+
+    __slots__ = ()
+
+
+def describe_plain(key: Any) -> _tap.InputRecord:
+    """Describe an inputs key made by `intern_tensors`."""
+    anything = Argument("input", "Tensor", False, None, False)
+    return describe_inputs((anything,) * len(key), key)
+
+
+_tap.describe_plain = describe_plain

@@ -1,0 +1,152 @@
+"""What generated code calls by name, beside the kernels, formulas and node classes of its op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _tap
+from ._compute import attach_outputs
+from ._dtype import FROM_NUMPY, bfloat16, combine, float16
+from ._errors import broadcast_error, no_memory
+from ._functions import materialize_and_call
+from ._inputs import freeze, input_argument, layout
+from ._storage import CountedStorage, Storage, View
+from ._tensor import FAST, Parameter, Tensor, make, new
+from .autograd import graph
+from .autograd.node import FREED, AccumulateGrad, Node, unpack, unpack_result
+from .kernels.passes import Numbers
+
+NAMESPACE = _tap.NAMESPACE
+_COMMON: dict[Any, Any] = {}
+
+
+def _mixed(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two arrays in the dtype they are computed in, or (None, None) where that takes more than a cast."""
+    key = a.dtype, b.dtype, a.ndim == 0, b.ndim == 0
+    common = _COMMON.get(key)
+    if common is None:
+        found = combine((1 if x.ndim == 0 else 2, FROM_NUMPY[x.dtype]) for x in (a, b))
+        common = _COMMON[key] = found.np if found not in (float16, bfloat16) else False
+    if common is False:
+        return None, None
+    return a if a.dtype is common else a.astype(common), b if b.dtype is common else b.astype(common)
+
+
+def _mixed_numbers(a: Any, b: Any) -> tuple[Any, Any]:
+    """As `_mixed`, for ops that refuse some bools."""
+    return (None, None) if a.dtype.kind == "b" or b.dtype.kind == "b" else _mixed(a, b)
+
+
+def _int64(number: int) -> Any:
+    if not -(2**63) <= number < 2**63:
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return np.asarray(number, np.int64)
+
+
+_FAST_OR_NONE = FAST | {type(None)}
+
+
+def _all_plain(tensors: Any) -> bool:
+    return isinstance(tensors, (list, tuple)) and FAST.issuperset(map(type, tensors))
+
+
+def _plain_or_none(tensors: Any) -> bool:
+    return isinstance(tensors, (list, tuple)) and _FAST_OR_NONE.issuperset(map(type, tensors))
+
+
+def _fix(r: Any) -> Any:
+    """A kernel's result as an array; meta arrays pass."""
+    return r if isinstance(r, np.ndarray) else np.asarray(r)
+
+
+def _broadcast(*arrays: Any) -> Exception:
+    shapes = [a.shape for a in arrays]
+    return broadcast_error(shapes[0], next((s for s in shapes[1:] if s != shapes[0]), shapes[-1]))
+
+
+def _fits(a: Any, into: Any) -> bool:
+    """Whether `a` broadcasts to the shape of `into`."""
+    if a.ndim > into.ndim:
+        return False
+    return all(m == n or m == 1 for m, n in zip(reversed(a.shape), reversed(into.shape), strict=False))
+
+
+def _new_lane() -> Any:
+    return _tap.current_lane()
+
+
+def _version(value: Any) -> int:
+    return value._v.version if isinstance(value, Tensor) and value._v is not None else 0
+
+
+def _sizes(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [v._a.shape for v in value]
+    return value._a.shape if isinstance(value, Tensor) else ()
+
+
+def fill() -> None:
+    """Put everything in place; done once, when the first rows are read."""
+    NAMESPACE.update(
+        MATERIALIZE=materialize_and_call,
+        MODES=False,
+        SAVING=None,
+        NEW=new,
+        Tensor=Tensor,
+        Parameter=Parameter,
+        STORAGE=Storage,
+        COUNTED=CountedStorage,
+        View=View,
+        ndarray=np.ndarray,
+        F32=np.dtype(np.float32),
+        F64=np.dtype(np.float64),
+        I64=np.dtype(np.int64),
+        BOOL=np.dtype(np.bool_),
+        F32_NUMBERS=Numbers(np.float32),
+        F64_NUMBERS=Numbers(np.float64),
+        INT64=_int64,
+        ALL_PLAIN=_all_plain,
+        PLAIN_OR_NONE=_plain_or_none,
+        FIX=_fix,
+        MAKE=make,
+        BROADCAST=_broadcast,
+        MIXED=_mixed,
+        MIXED_NUMBERS=_mixed_numbers,
+        FITS=_fits,
+        LIVE=graph.live,
+        COMPOSED=graph.composed,
+        UNWATCHED=graph.unwatched,
+        UNTRACKED=graph.untracked,
+        BEFORE=graph.before_change,
+        CLONED=graph.cloned_before_change,
+        LEAF=AccumulateGrad,
+        GEOMETRY=graph.Geometry,
+        EDGE=graph.edge,
+        ATTACH=attach_outputs,
+        UNPACK=unpack,
+        UNPACK_RESULT=unpack_result,
+        FREED=FREED,
+        NO_MEMORY=no_memory,
+        LANES=_tap.LANES,
+        LANE=_new_lane,
+        INPUT_IDS=_tap.INPUT_IDS,
+        INTERN=_tap.intern_inputs,
+        INPUT=input_argument,
+        FREEZE=freeze,
+        LAYOUT=layout,
+        VERSION=_version,
+        SIZES=_sizes,
+        STACK=None,
+    )
+
+    if _tap.HELPER is not None:
+        _tap.HELPER.connect(
+            make_lane=_new_lane, input_ids=_tap.INPUT_IDS, intern=_tap.intern_inputs, freeze=freeze, layout=layout,
+            tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node,
+        )  # fmt: skip
+        NAMESPACE.update(
+            BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
+            NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
+        )  # fmt: skip
