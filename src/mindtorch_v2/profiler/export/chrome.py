@@ -248,7 +248,7 @@ class _Trace:
         for row in np.flatnonzero(self._instants[part]).tolist():
             pieces[3 * row : 3 * row + 3] = [self._instant(int(part[row]), int(index[row])), b"", b""]
         for row, line in self._arrow_lines(part):
-            pieces[3 * row + 2] += b",\n" + line
+            pieces[3 * row + 2] += line
         return b"".join(pieces)
 
     def _head(self, kind: int, number: int) -> str:
@@ -298,8 +298,8 @@ class _Trace:
         if not len(arrows.place):
             return iter(())
         tracks = [f'"pid":{self._pid(t)},"tid":{t.native_id},"ts":' for t in metrics.capture.tracks]
-        lines = Lines(len(arrows.place)).texts(['{"ph":"s","id":', '{"ph":"f","id":'], arrows.ends)
-        lines.number(arrows.number).text(",").texts(tracks, metrics.track[arrows.place])
+        lines = Lines(len(arrows.place)).text(',\n{"ph":"').texts(["s", "f"], arrows.ends)
+        lines.text('","id":').number(arrows.number).text(",").texts(tracks, metrics.track[arrows.place])
         lines.micros(metrics.start_ns[arrows.place] + self._origin_ns).text(',"cat":"fwdbwd","name":"fwdbwd"')
         lines.texts(["}", ',"bp":"e"}'], arrows.ends)
         return zip(np.searchsorted(part, arrows.place).tolist(), lines.split())
@@ -315,11 +315,8 @@ class _Trace:
             since = lines.width
             lines.text(',"Sequence number":').number(np.maximum(sequence, 0))
             lines.text(',"Fwd thread id":').number(metrics.forward_thread[part]).only(numbered, since)
-        lines.text(',"Record function id":')
-        if self._record_ids is None:
-            lines.text("0")
-        else:
-            lines.number(self._record_ids[part])
+        if self._record_ids is not None:
+            lines.text(',"Record function id":').number(self._record_ids[part])
         found = self._ends.take(part)
         if metrics.capture.options.call_stacks:
             found = [self._call_stack(place) + end for place, end in zip(part.tolist(), found)]
@@ -330,7 +327,8 @@ class _Trace:
         row = self.metrics.kind_of(kind)
         if row.module_id >= 0:
             return f',"Python module id":{row.module_id},"Module path":{_json(row.path)}}}}}'
-        return f"{self._input_arguments(kind, inputs) if inputs else ''}}}}}"
+        number = ',"Record function id":0' if self._record_ids is None and row.category != PYTHON_FUNCTION else ""
+        return f"{number}{self._input_arguments(kind, inputs) if inputs else ''}}}}}"
 
     def _input_arguments(self, kind: int, inputs: int) -> str:
         record = self.metrics.input_record(kind, inputs)

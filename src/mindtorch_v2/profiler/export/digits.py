@@ -28,18 +28,23 @@ _DECIMALS = _words([b".%03d" % number for number in range(1000)])
 _SIGNS = _words([b"\0\0\0\0", b"-\0\0\0"])
 
 
+# Stands between lines; JSON escapes it, so that no text has it.
+_END = "\x01"
+
+
 class Lines:
     """Lines under construction, from left to right; each call adds something to all of them."""
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._columns: list[Words | int] = []
+        # What all lines have in common, with zeros where they differ; and there the words, each at its place.
+        self._common = bytearray()
+        self._words: dict[int, Words] = {}
+        self._taken_back: list[tuple[slice, NDArray[np.bool_]]] = []
 
     def text(self, text: str) -> Lines:
         """The same text in every line."""
-        data = text.encode()
-        data += b"\0" * (-len(data) % 4)
-        self._columns.extend(np.frombuffer(data, np.uint32).tolist())
+        self._common += text.encode()
         return self
 
     def texts(self, texts: list[str], which: NDArray[np.integer]) -> Lines:
@@ -47,50 +52,49 @@ class Lines:
         width = max(4, *(len(text.encode()) for text in texts))
         width += -width % 4
         table = np.frombuffer(b"".join(text.encode().ljust(width, b"\0") for text in texts), np.uint32)
-        self._columns.extend(table.reshape(len(texts), -1)[which].T)
-        return self
+        return self._add(*table.reshape(len(texts), -1)[which].T)
 
     def number(self, values: Ints) -> Lines:
         """Numbers from 0 on."""
-        self._columns.extend(_groups(values))
-        return self
+        return self._add(*_groups(values))
 
     def signed(self, values: Ints) -> Lines:
-        self._columns.append(_SIGNS[(values < 0).view(np.uint8)])
-        return self.number(np.abs(values))
+        return self._add(_SIGNS[(values < 0).view(np.uint8)]).number(np.abs(values))
 
     def micros(self, ns: Ints) -> Lines:
         """Nanoseconds from 0 on as microseconds with three decimals."""
         whole = ns // 1000
-        self._columns.extend(_groups(whole))
-        self._columns.append(_DECIMALS[ns - whole * 1000])
-        return self
+        return self._add(*_groups(whole), _DECIMALS[ns - whole * 1000])
 
     def only(self, where: NDArray[np.bool_], since: int) -> Lines:
         """Take back what was added since `since` (a former `width`) in the lines that are not in `where`."""
-        if not where.all():
-            for place in range(since, len(self._columns)):
-                self._columns[place] = np.where(where, self._columns[place], 0).astype(np.uint32, copy=False)
+        self._taken_back.append((slice(since, self.width), ~where))
         return self
 
     @property
     def width(self) -> int:
-        return len(self._columns)
+        return len(self._common)
+
+    def _add(self, *words: Words) -> Lines:
+        for word in words:
+            self._words[len(self._common)] = word
+            self._common += bytes(4)
+        return self
 
     def data(self) -> bytes:
         """All lines, one after the other."""
-        matrix = np.empty((self._count, len(self._columns)), np.uint32)
-        matrix[:] = [column if isinstance(column, int) else 0 for column in self._columns]
-        for place, column in enumerate(self._columns):
-            if not isinstance(column, int):
-                matrix[:, place] = column
-        flat = matrix.reshape(-1).view(np.uint8)
-        squeezed = flat[flat.astype(bool)]
-        return squeezed.tobytes()
+        matrix = np.empty((self._count, len(self._common)), np.uint8)
+        matrix[:] = np.frombuffer(self._common, np.uint8)
+        for place, words in self._words.items():
+            matrix[:, place : place + 4].view(np.uint32)[:, 0] = words
+        for columns, rows in self._taken_back:
+            matrix[rows, columns] = 0
+        flat = matrix.reshape(-1)
+        return flat[flat.astype(bool)].tobytes()
 
     def split(self) -> list[bytes]:
-        """The lines one by one; a text with a newline in it would break them."""
-        return self.text("\n").data().split(b"\n")[: self._count]
+        """The lines one by one."""
+        return self.text(_END).data().split(_END.encode())[: self._count]
 
 
 def _groups(values: Ints) -> list[Words]:
