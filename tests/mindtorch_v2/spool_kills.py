@@ -34,9 +34,10 @@ try:
                 (x * x).sum().backward()
             steps += 1
             os.pwrite(counter, struct.pack("<qq", steps, torch._tap.clock()), 0)
-            if not extra and os.path.getsize(spool) > empty + 4096:
+            if extra or os.path.getsize(spool) > empty + 4096:
+                extra += 1
+            if extra == 1:
                 print("ready", flush=True)
-            extra += os.path.getsize(spool) > empty + 4096
             if extra == 100:
                 if way == "_exit":
                     os._exit(3)
@@ -84,10 +85,13 @@ def kill(way: str, folder: Path) -> Killed:
     """Run the program, end it in one of the ways, and recover its spool."""
     spool, count = folder / "run.mtspool", folder / "count"
     command = [sys.executable, "-c", PROGRAM, way, str(spool), str(count)]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    words = folder / "stderr"
+    with words.open("w") as stderr:
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
     with program:
         assert program.stdout is not None
-        assert program.stdout.readline() == "ready\n"
+        said = program.stdout.readline()
+        assert said == "ready\n", f"the program ended too early: {said}{words.read_text()}"
         if way in ("SIGTERM", "SIGKILL"):
             program.send_signal(getattr(signal, way))
         status = program.wait()
