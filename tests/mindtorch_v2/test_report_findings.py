@@ -164,6 +164,12 @@ def test_notes_of_the_capture_come_first() -> None:
     assert next(iter(found(hostile()))) == "notes"
 
 
+def test_a_note_that_all_is_there_is_no_warning() -> None:
+    capture = small()
+    capture.notes.append("the spool ended in order: nothing is missing at its end")
+    assert "notes" not in found(capture)
+
+
 def test_nothing_is_found_in_nothing() -> None:
     assert found(Builder().capture()) == {}
 

@@ -283,7 +283,7 @@ def _has_flops(metrics: Metrics) -> bool:
 
 def notes(run: Run) -> Finding | None:
     """What the capture says of itself: rows lost, a file cut short."""
-    said = run.metrics.capture.notes
+    said = [note for note in run.metrics.capture.notes if "nothing is missing" not in note]
     if not said:
         return None
     title = "This recording is not complete" if len(said) > 1 else said[0]
