@@ -131,6 +131,35 @@ INLINE float erf_of(float x) {
     return p / sqrtf(p * p + 1.0f);
 }
 
+/* erfc(sqrt(half) x) for x >= 0: the square of x cut to half its digits is exact, exp of the small rest taken apart. */
+INLINE float right_tail(float x, float half, float root) {
+    float top = 10.5f / root;
+    x = x > top ? top : x;
+    float high = from_bits(to_bits(x) & -4096);
+    float rest = (high - x) * (high + x) * half;
+    float t = 1.0f / (1.0f + x * (0.5f * root));
+    float p = -0.05919332057237625f;
+    p = p * t + 0.28518277406692505f;
+    p = p * t + -0.4884607791900635f;
+    p = p * t + 0.279512494802475f;
+    p = p * t + -0.0276233721524477f;
+    p = p * t + 0.20310990512371063f;
+    p = p * t + 0.24299661815166473f;
+    p = p * t + 0.2823900580406189f;
+    p = p * t + 0.2820855677127838f;
+    return exp_of(high * high * -half) * exp_of(rest) * t * p;
+}
+
+INLINE float erfc_of(float x) {
+    float tail = right_tail(fabsf(x), 1.0f, 1.0f);
+    return x < 0.0f ? 2.0f - tail : tail;
+}
+
+INLINE float ndtr_of(float x) {
+    float tail = 0.5f * right_tail(fabsf(x), 0.5f, 0.70710678f);
+    return x < 0.0f ? tail : 1.0f - tail;
+}
+
 INLINE float gelu_of(float x) { return x * 0.5f * (1.0f + erf_of(x * 0.70710678f)); }
 
 INLINE float gelu_inner(float x) { return x * (0.79788456f + 0.035677408f * x * x); }
@@ -194,6 +223,8 @@ UNARY(gelu, gelu_of)
 UNARY(gelu_tanh, gelu_tanh_of)
 UNARY(silu, silu_of)
 UNARY(relu, relu_of)
+UNARY(erfc_, erfc_of)
+UNARY(ndtr, ndtr_of)
 BINARY(gelu_backward, gelu_slope)
 BINARY(gelu_tanh_backward, gelu_tanh_slope)
 BINARY(silu_backward, silu_slope)
@@ -877,6 +908,8 @@ static PyMethodDef methods[] = {
     METHOD("gelu_tanh", gelu_tanh),
     METHOD("silu", silu),
     METHOD("relu", relu),
+    METHOD("erfc", erfc_),
+    METHOD("ndtr", ndtr),
     METHOD("threshold_backward", threshold_backward),
     METHOD("gelu_backward", gelu_backward),
     METHOD("gelu_tanh_backward", gelu_tanh_backward),

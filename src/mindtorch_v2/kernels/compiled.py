@@ -43,7 +43,7 @@ def in_one_pass(function: Function) -> Function:
 
     @functools.wraps(function)
     def fused(x: Any, out: Any = None) -> Any:
-        if x.dtype is F32:
+        if type(x) is np.ndarray and x.dtype is F32:
             result = np.empty_like(x) if out is None else out
             if loop(x, result):
                 return result

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from .blockwise import Block, elementwise, fill, horner, ratio, with_single
+from .blockwise import Block, constants, elementwise, fill, horner, ratio, with_single
+from .compiled import exp, in_one_pass
 from .special_tables import ERF, ERF_SINGLE, ERFCX, ERFINV_0, ERFINV_5, ERFINV_15, ERFINV_FAR
 
 _SQRT2 = math.sqrt(2.0)
@@ -19,6 +20,22 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 # From here on erf rounds to 1, and so does its table there (an approximation could as well fall one bit short).
 _ERF_TOP = np.array(6.0)
 _ERF_TOP_SINGLE = np.array(4.5, np.float32)
+# erfcx(x) (1 + x / 2) in 1 / (1 + x / 2), 0 <= x <= 10.5, for float32; off by 2e-7 at most.
+_ERFCX_SINGLE = constants(
+    0.2820855677127838,
+    0.2823900580406189,
+    0.24299661815166473,
+    0.20310990512371063,
+    -0.0276233721524477,
+    0.279512494802475,
+    -0.4884607791900635,
+    0.28518277406692505,
+    -0.05919332057237625,
+    dtype=np.float32,
+)
+_ONE_SINGLE = np.ones((), np.float32)
+_TAIL_TOP_SINGLE = np.float32(10.5)  # erfc is 0 in float32 a little earlier
+_HALF_DIGITS = np.int32(-4096)
 _EXP_TOP = 40.0  # exp(±x²) is 0 or inf long before
 _ERFCX_TOP = 1e20  # erfcx is 1 / (x sqrt(π)) long before, and its table overflows a little later
 
@@ -52,13 +69,22 @@ def fill_erf(x: Block, out: Block) -> None:
     (_erf if x.dtype == np.float64 else _erf_single)(x, out)
 
 
-@elementwise
-def erfc(x: Block, out: Block) -> None:
+def _erfc(x: Block, out: Block) -> None:
     """1 - erf(x), without cancellation on the right."""
     tail = _right_tail(np.abs(x), 1.0)
     sign = np.copysign(1.0, x)
     np.multiply(tail, sign, out)
     out += 1.0 - sign
+
+
+def _erfc_single(x: Block, out: Block) -> None:
+    tail = _right_tail_single(np.abs(x), 1.0)
+    sign = np.copysign(_ONE_SINGLE, x)
+    np.multiply(tail, sign, out)
+    out += _ONE_SINGLE - sign
+
+
+erfc = in_one_pass(with_single(_erfc, _erfc_single))
 
 
 @elementwise
@@ -74,14 +100,26 @@ def erfinv(x: Block, out: Block) -> None:
     np.multiply(_inverse_factor((1.0 - x) * (1.0 + x)), x, out)
 
 
-@elementwise
-def ndtr(x: Block, out: Block) -> None:
+def _ndtr(x: Block, out: Block) -> None:
     """The standard normal distribution function, exact in relative terms on the left."""
     tail = _right_tail(np.abs(x), 0.5)
     tail *= 0.5
     sign = np.copysign(1.0, x)
     np.multiply(tail, -sign, out)
     out += (sign + 1.0) * 0.5
+
+
+def _ndtr_single(x: Block, out: Block) -> None:
+    tail = _right_tail_single(np.abs(x), 0.5)
+    tail *= 0.5
+    sign = np.copysign(_ONE_SINGLE, x)
+    np.multiply(tail, -sign, out)
+    sign += 1.0
+    sign *= 0.5
+    out += sign
+
+
+ndtr = in_one_pass(with_single(_ndtr, _ndtr_single))
 
 
 @elementwise
@@ -117,6 +155,24 @@ def _right_tail(x: Block, half: float) -> Block:
     """erfc(sqrt(half) x) for x >= 0; half is 1 or ½."""
     tail = _exp_square(x, -half)
     tail *= scaled_erfc(x * math.sqrt(half))
+    return tail
+
+
+def _right_tail_single(x: Block, half: float) -> Block:
+    """The same in float32. The square of x cut to half its digits is exact; exp of the small rest is taken apart."""
+    x = np.minimum(x, _TAIL_TOP_SINGLE / np.float32(math.sqrt(half)))
+    high = (x.view(np.int32) & _HALF_DIGITS).view(np.float32)
+    rest = (high - x) * (high + x)
+    rest *= half
+    high *= high
+    high *= -half
+    tail = exp(high, out=high)
+    tail *= exp(rest, out=rest)
+    x *= 0.5 * math.sqrt(half)
+    x += 1.0
+    t = np.reciprocal(x, x)
+    tail *= t
+    tail *= horner(t, _ERFCX_SINGLE)
     return tail
 
 
