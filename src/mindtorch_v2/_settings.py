@@ -20,7 +20,6 @@ _values: dict[str, Any] = {
     "warn_always": False,
 }
 has_cuda = has_cudnn = has_mps = False
-has_mkldnn = has_openmp = has_mkl = has_lapack = False
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
@@ -112,6 +111,9 @@ __all__ = [
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_num_threads",
+    "has_cuda",
+    "has_cudnn",
+    "has_mps",
     "is_deterministic_algorithms_warn_only_enabled",
     "is_warn_always_enabled",
     "set_deterministic_debug_mode",

@@ -55,6 +55,7 @@ def test_cuda_is_not_available() -> None:
     torch.cuda.empty_cache()
     assert torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == 0
     assert torch.version.cuda is None
+    assert (torch.has_cuda, torch.has_cudnn, torch.has_mps) == (False, False, False)
 
 
 @pytest.mark.parametrize("name", "synchronize current_device get_device_name get_device_properties".split())

@@ -34,6 +34,11 @@ MAKE: dict[str, Callable[[], Any]] = {
     "Geometric": lambda: D.Geometric(t([0.2, 0.7])),
     "Cauchy": lambda: D.Cauchy(t([0.0, 1.0]), t([1.0, 2.0])),
     "Binomial": lambda: D.Binomial(5, t([0.2, 0.7])),
+    "ContinuousBernoulli": lambda: D.ContinuousBernoulli(t([0.2, 0.5])),
+    "GeneralizedPareto": lambda: D.GeneralizedPareto(t([0.0, 0.1]), t([1.0, 2.0]), t([0.4, -0.5])),
+    "LKJCholesky": lambda: D.LKJCholesky(3, t(0.5)),
+    "VonMises": lambda: D.VonMises(t([0.0, 1.0]), t([0.3, 8.0])),
+    "Wishart": lambda: D.Wishart(t(4.0), t([[2.0, 0.5], [0.5, 1.0]])),
 }
 
 # Of torch 2.13 under seed 0: a draw, its log-probability, the entropy.
@@ -56,6 +61,11 @@ TORCH: dict[str, tuple[list[float], list[float], list[float] | None]] = {
     "Geometric": ([3.0, 0.0], [-2.27887, -0.35667], [2.50201, 0.87266]),
     "Cauchy": ([10.59773, 2.52953], [-5.87487, -2.29838], [2.53102, 3.22417]),
     "Binomial": ([2.0, 2.0], [-1.58572, -2.02268], [1.24302, 1.41361]),
+    "ContinuousBernoulli": ([0.3358, 0.76822], [0.14879, 0.0], [-0.07641, 0.0]),
+    "GeneralizedPareto": ([0.78894, 2.17427], [-0.95996, -1.42413], [1.4, 1.19315]),
+    "LKJCholesky": ([1.0, 0.0, 0.0, 0.20728, 0.97828, 0.0, -0.3881, -0.78273, 0.48654], [-1.81058], None),
+    "VonMises": ([-0.42704, 0.78345], [-1.58719, -0.08282], None),
+    "Wishart": ([1.7385, 1.74467, 1.74467, 2.64125], [-5.63246], [7.14081]),
 }
 
 
@@ -97,7 +107,19 @@ def test_expand_keeps_the_distribution(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Normal", "Uniform", "Laplace", "Exponential", "Gumbel", "LogNormal", "Weibull", "Cauchy"]
+    "name",
+    [
+        "Normal",
+        "Uniform",
+        "Laplace",
+        "Exponential",
+        "Gumbel",
+        "LogNormal",
+        "Weibull",
+        "Cauchy",
+        "GeneralizedPareto",
+        "ContinuousBernoulli",
+    ],
 )
 def test_icdf_undoes_cdf(name: str) -> None:
     distribution = MAKE[name]()
@@ -147,6 +169,14 @@ def test_dirichlet_samples_move_with_their_concentration(x: float, a: float, b: 
     assert found.item() == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.parametrize(("name", "draw"), [("gamma", torch._standard_gamma), ("dirichlet", torch._sample_dirichlet)])
+def test_the_gradient_of_a_draw_has_none_of_its_own(name: str, draw: Any) -> None:
+    alpha = torch.tensor([1.0, 2.0], requires_grad=True)
+    (slope,) = torch.autograd.grad(draw(alpha)[0], alpha, create_graph=True)
+    with pytest.raises(NotImplementedError, match=f"derivative for aten::_.*{name}_grad is not implemented"):
+        slope.sum().backward()
+
+
 def test_straight_through_has_the_probabilities_gradient() -> None:
     logits = t([0.0, 1.0, 2.0], requires_grad=True)
     distribution = D.OneHotCategoricalStraightThrough(logits=logits)
@@ -164,6 +194,13 @@ def test_straight_through_has_the_probabilities_gradient() -> None:
         (lambda: D.Gamma(2.0, 1.0), lambda: D.Gamma(3.0, 2.0), 0.19092),
         (lambda: D.Beta(2.0, 1.0), lambda: D.Beta(3.0, 2.0), 0.20824),
         (lambda: D.Normal(0.0, 1.0), lambda: D.Uniform(0.0, 1.0), math.inf),
+        (lambda: D.ContinuousBernoulli(0.3), lambda: D.ContinuousBernoulli(0.6), 0.06451),
+        (lambda: D.ContinuousBernoulli(0.3), lambda: D.Normal(0.0, 1.0), 1.08108),
+        (lambda: D.ContinuousBernoulli(0.3), lambda: D.Exponential(2.0), 0.19668),
+        (lambda: D.Uniform(0.2, 0.5), lambda: D.ContinuousBernoulli(0.3), 1.10661),
+        (lambda: D.Uniform(-0.2, 0.5), lambda: D.ContinuousBernoulli(0.3), math.inf),
+        (lambda: D.Normal(0.0, 1.0), lambda: D.ContinuousBernoulli(0.3), math.inf),
+        (lambda: D.Wishart(t(4.0), torch.eye(2)), lambda: D.Wishart(t(5.0), torch.eye(2) * 2), 1.64156),
     ],
 )
 def test_divergences(p: Any, q: Any, value: float) -> None:

@@ -136,3 +136,22 @@ def test_functions_take_both_forms() -> None:
     close(padded, packed.detach().flatten().tolist())
     with pytest.raises(RuntimeError, match="incorrect number of RNN parameters: 3 instead of 4"):
         torch.gru(x, h, weights[:3], True, 1, 0.0, False, False, False)
+
+
+# --- second derivatives -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "bias": False}])
+def test_an_lstm_is_differentiated_twice(packed: bool, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.LSTM(2, 3, **options).double()
+    names = [name for name, _ in layer.named_parameters()]
+    x = torch.randn(3, 2, 2, dtype=torch.double, requires_grad=True)
+
+    def run(x: Any, *weights: Any) -> Any:
+        given = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 2])) if packed else x
+        out, (h, c) = torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (given,))
+        return (out.data if packed else out), h, c
+
+    assert torch.autograd.gradgradcheck(run, (x, *layer.parameters()))

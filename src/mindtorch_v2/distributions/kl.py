@@ -16,6 +16,7 @@ from .beta import Beta
 from .binomial import Binomial
 from .categorical import Categorical
 from .cauchy import Cauchy
+from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
@@ -461,12 +462,13 @@ def _uniform_pareto(p: Any, q: Any) -> Any:
 # Where p reaches beyond what q holds possible: p's type, the parameter whose shape the divergence has, and q's types.
 _BEYOND: list[tuple[type, str, tuple[type, ...]]] = [
     (Beta, "concentration1", (Pareto,)),
-    (Exponential, "rate", (Beta, Pareto, Uniform)),
-    (Gamma, "concentration", (Beta, Pareto, Uniform)),
-    (Gumbel, "loc", (Beta, Exponential, Gamma, Pareto, Uniform)),
-    (Laplace, "loc", (Beta, Exponential, Gamma, Pareto, Uniform)),
-    (Normal, "loc", (Beta, Exponential, Gamma, Pareto, Uniform)),
-    (Pareto, "scale", (Beta, Uniform)),
+    (ContinuousBernoulli, "probs", (Pareto,)),
+    (Exponential, "rate", (Beta, ContinuousBernoulli, Pareto, Uniform)),
+    (Gamma, "concentration", (Beta, ContinuousBernoulli, Pareto, Uniform)),
+    (Gumbel, "loc", (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Laplace, "loc", (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Normal, "loc", (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Pareto, "scale", (Beta, ContinuousBernoulli, Uniform)),
     (Poisson, "rate", (Bernoulli, Binomial)),
 ]
 
@@ -478,5 +480,41 @@ def _register_beyond(type_p: type, parameter: str, others: tuple[type, ...]) -> 
 
 for _row in _BEYOND:
     _register_beyond(*_row)
+
+
+# --- the continuous Bernoulli distribution ----------------------------------------------------------------------------
+
+
+def _to_continuous_bernoulli(p: Any, q: Any) -> Any:
+    """From a distribution on the unit interval: what its density is expected to be under q, less its entropy."""
+    return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_normalizing_constant()
+
+
+register_kl(Beta, ContinuousBernoulli)(_to_continuous_bernoulli)
+register_kl(ContinuousBernoulli, ContinuousBernoulli)(_to_continuous_bernoulli)
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _uniform_continuous_bernoulli(p: Any, q: Any) -> Any:
+    kl = _to_continuous_bernoulli(p, q)
+    return kl.masked_fill((p.high >= 1.0) | (p.low <= 0.0), math.inf)
+
+
+@register_kl(ContinuousBernoulli, Uniform)
+def _continuous_bernoulli_uniform(p: Any, q: Any) -> Any:
+    kl = -p.entropy() + (q.high - q.low).log()
+    return kl.masked_fill((q.low >= 0.0) | (q.high <= 1.0), math.inf)
+
+
+@register_kl(ContinuousBernoulli, Exponential)
+def _continuous_bernoulli_exponential(p: Any, q: Any) -> Any:
+    return -p.entropy() - q.rate.log() + q.rate * p.mean
+
+
+@register_kl(ContinuousBernoulli, Normal)
+def _continuous_bernoulli_normal(p: Any, q: Any) -> Any:
+    spread = (p.variance + (p.mean - q.loc) ** 2) / q.scale**2
+    return -p.entropy() + 0.5 * (math.log(2 * math.pi) + spread) + q.scale.log()
+
 
 __all__ = ["kl_divergence", "register_kl"]

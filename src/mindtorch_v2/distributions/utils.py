@@ -21,6 +21,7 @@ from ..ops.view import broadcast_tensors
 euler_constant = 0.57721566490153286060
 
 rand: Callable[..., Any] = FRONTS["rand"]
+randn: Callable[..., Any] = FRONTS["randn"]
 
 
 def broadcast_all(*values: Any) -> tuple[Any, ...]:

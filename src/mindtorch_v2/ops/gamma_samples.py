@@ -7,9 +7,10 @@ from typing import Any
 from .. import _random
 from .._op import op
 from ..kernels import reparameterize
+from .arithmetic import refuse
 
 
-@op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", out=False)
+@op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", out=False, self=refuse("_standard_gamma_grad"))
 def _gamma_gradient(a: Any, output: Any) -> Any:
     return reparameterize.gamma_gradient(a, output)
 
@@ -20,7 +21,8 @@ def _standard_gamma(a: Any, generator: Any) -> Any:
     return _random.standard_gamma(a, generator)
 
 
-@op("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", method=False, out=False)
+@op("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", method=False, out=False,
+    x__alpha__total=refuse("_dirichlet_grad"))  # fmt: skip
 def _dirichlet_gradient(x: Any, alpha: Any, total: Any) -> Any:
     return reparameterize.dirichlet_gradient(x, alpha, total)
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from .._front import front
 from .._op import Op, composite, op
 from .._tensor import Tensor
+from ..autograd.entry import grad
+from ..autograd.grad_mode import is_grad_enabled
 from ..kernels import lstm as kernels
 from .arithmetic import refuse
 from .creation import zeros_like
@@ -149,12 +151,36 @@ def _as_rows(a: Any, batch_sizes: Any) -> Any:
     return a if batch_sizes is not None else a.reshape(-1, a.shape[-1])
 
 
+def _gradients_by_steps(grads: Any, x: Any, state: State, weights: Weights, batch_sizes: Any, reverse: bool) -> Any:
+    """The layer's gradients where they are to be differentiated again: those of the cell over time.
+
+    Both biases have one gradient, so a single one stands for them.
+    """
+    inputs = [x, *state, weights.ih, weights.hh, *([] if weights.bias_ih is None else [weights.bias_ih])]
+    asked = [t.requires_grad for t in inputs]
+    wanted = [t if yes else t.detach().requires_grad_() for t, yes in zip(inputs, asked, strict=True)]
+    whole = Weights(*wanted[3:5], wanted[5] if weights.bias_ih is not None else None)
+    if batch_sizes is None:
+        outputs, ends = _over_time(_lstm_step, wanted[0], tuple(wanted[1:3]), whole, reverse)
+    else:
+        sizes = batch_sizes.tolist()
+        outputs, ends = _over_packed(sizes, _lstm_step, wanted[0], tuple(wanted[1:3]), whole, reverse)
+    found = grad((outputs, *ends), wanted, grads, create_graph=True, allow_unused=True)
+    found = tuple(f if yes else None for f, yes in zip(found, asked, strict=True))
+    bias = found[5] if weights.bias_ih is not None else None
+    return *found[:5], bias, bias
+
+
 def _layer_gradients(grads: Any, input: Any, hx: Any, cx: Any, w_ih: Any, w_hh: Any, b_ih: Any, batch_sizes: Any,
                      reverse: bool, result0: Any, result3: Any, result4: Any) -> Any:  # fmt: skip
     g, gh, gc = grads[0], grads[1], grads[2]
     g = zeros_like(result0) if g is None else g
     gh = zeros_like(hx) if gh is None else gh
     gc = zeros_like(cx) if gc is None else gc
+    if is_grad_enabled() and any(
+        t is not None and t.requires_grad for t in (g, gh, gc, input, hx, cx, w_ih, w_hh, b_ih)
+    ):
+        return _gradients_by_steps((g, gh, gc), input, (hx, cx), Weights(w_ih, w_hh, b_ih), batch_sizes, reverse)
     dx, dh, dc, dw_ih, dw_hh, db = _lstm_layer_backward.function(
         g, gh, gc, input, hx, cx, w_ih, w_hh, batch_sizes, reverse, result0, result3, result4
     )
