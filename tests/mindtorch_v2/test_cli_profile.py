@@ -144,17 +144,26 @@ def test_ctrl_c_ends_the_program_and_keeps_the_profile(tmp_path: Path) -> None:
     assert len(Metrics(load(tmp_path / "endless.profile" / "trace.json"))) > 0
 
 
+# Ends, without a word to anybody, once enough of it is on disk.
+KILLED = """
+import os
+import torch
+x = torch.ones(8, 8)
+while os.path.getsize("killed.profile/capture.mtspool") < 100_000:
+    x @ x
+os._exit(9)
+"""
+
+
 def test_of_a_killed_program_the_spool_is_recovered(tmp_path: Path) -> None:
-    (tmp_path / "killed.py").write_text(
-        ENDLESS.replace("while True:", "for _ in range(50_000):") + "\nimport os\nos._exit(9)\n"
-    )
+    (tmp_path / "killed.py").write_text(KILLED)
     done = mindtorch("profile", "killed.py", cwd=tmp_path)
     assert done.returncode == 9
     assert not (tmp_path / "killed.profile" / "trace.json").exists()
     done = mindtorch("recover", "killed.profile/capture.mtspool", "-o", "rescued.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "note:" in done.stderr
-    assert sum(map(len, load(tmp_path / "rescued.json").tracks)) > 10_000
+    assert sum(map(len, load(tmp_path / "rescued.json").tracks)) > 1000
 
 
 def test_a_module_is_profiled_by_the_package_too(tmp_path: Path) -> None:
