@@ -160,7 +160,7 @@ def _called_names(op: Op) -> set[str]:
         space = body.__globals__
         held = [cell.cell_contents for cell in body.__closure__ or ()]
         held += [space.get(name) for name in code.co_names]
-        names.update(f.name for f in held if OPS.get(getattr(f, "qualified", "")) is f)
+        names.update(OPS[f.qualified].name for f in held if getattr(f, "qualified", None) in OPS)
         bodies += [f for f in held if isinstance(f, types.FunctionType) and f.__globals__ is space]
     return names
 
