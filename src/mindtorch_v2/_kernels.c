@@ -392,6 +392,15 @@ ROWS(log_softmax)
 ROW_PAIRS(softmax_backward)
 ROW_PAIRS(log_softmax_backward)
 
+static void cumsum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (Py_ssize_t r = 0; r < rows; r++) {
+        double total = 0.0;
+        for (Py_ssize_t i = 0; i < n; i++) *out++ = (float)(total += *x++);
+    }
+}
+
+ROWS(cumsum)
+
 /* largest(x, out): out is the largest of all, nan where there is one. */
 static PyObject *largest(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;
@@ -740,6 +749,21 @@ static PyObject *add_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
     return PyBool_FromLong(fits);
 }
 
+/* swap_in_turn(order, targets): order[i] and order[targets[i]] change places, for one i after the other. */
+static PyObject *swap_in_turn(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !writable(args[0], I64) || !readable(args[1], I64)) Py_RETURN_FALSE;
+    Py_ssize_t n = count_of(args[0]), m = count_of(args[1]);
+    int64_t *order = data_of(args[0]);
+    const int64_t *targets = data_of(args[1]);
+    if (m > n || !in_range(targets, m, n)) Py_RETURN_FALSE;
+    for (Py_ssize_t i = 0; i < m; i++) {
+        int64_t held = order[i];
+        order[i] = order[targets[i]];
+        order[targets[i]] = held;
+    }
+    Py_RETURN_TRUE;
+}
+
 /* Whether args[0] is (n, m) of float32 and args[1] n places in its rows. */
 INLINE int rows_and_places(PyObject *const *args) {
     Array *a = (Array *)args[0];
@@ -925,6 +949,8 @@ static PyMethodDef methods[] = {
     METHOD("channel_affine", channel_affine),
     METHOD("channel_products", channel_products),
     METHOD("channel_mix", channel_mix),
+    METHOD("cumsum", cumsum),
+    METHOD("swap_in_turn", swap_in_turn),
     METHOD("largest", largest),
     METHOD("inside", inside),
     METHOD("gather", gather),

@@ -10,7 +10,20 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.kernels import accumulate, activation, compiled, indexing, lstm, normalize, smooth, softmax, totals
+from mindtorch_v2._random import permutation
+from mindtorch_v2.kernels import (
+    accumulate,
+    activation,
+    compiled,
+    indexing,
+    lstm,
+    normalize,
+    reduce,
+    scan,
+    smooth,
+    softmax,
+    totals,
+)
 from mindtorch_v2.kernels.compiled import C
 
 needs_compiled = pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
@@ -199,3 +212,27 @@ def test_without_them_all_is_as_before() -> None:
     environment = {**os.environ, "MINDTORCH_PURE": "1"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "[[0.25, 0.25, 0.25, 0.25]]"
+
+
+@needs_compiled
+def test_permutations_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(5)
+    fused = torch.randperm(1000)
+    monkeypatch.setattr(permutation, "C", None)
+    torch.manual_seed(5)
+    assert torch.equal(torch.randperm(1000), fused)
+
+
+@needs_compiled
+def test_running_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = normal(3, 1000)
+    fused = scan.cumsum(x, 1)
+    in_numpy(monkeypatch)
+    np.testing.assert_array_equal(fused, scan.cumsum(x, 1))
+
+
+@needs_compiled
+def test_the_largest_of_few() -> None:
+    assert reduce.max(np.array([[3, -1], [7, np.inf]], F32)) == np.inf
+    assert np.isnan(reduce.max(np.array([3, np.nan, 7], F32)))
+    assert reduce.max(np.array([-np.inf, -3], F32)) == -3

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.checks import not_implemented, type_name
+from ..kernels.compiled import C
 from .arrays import DIGITS, INTEGERS, Array, from_int64
 from .engine import Engine, Generator, engine_of
 
@@ -60,6 +61,10 @@ def apply_swaps(n: int, targets: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     A value that swap i moves up to position t stays there until the next swap into t fetches it, or until t's own
     turn moves it on. Sorting the swaps by target therefore tells, for every swap, whose value it fetches.
     """
+    if C is not None:
+        order = np.arange(n)
+        if C.swap_in_turn(order, np.ascontiguousarray(targets, np.int64)):
+            return order
     sources = np.flatnonzero(targets != np.arange(targets.size, dtype=targets.dtype))
     keys = targets.take(sources).astype(np.uint64) << np.uint64(32) | sources.astype(np.uint64)
     keys.sort()

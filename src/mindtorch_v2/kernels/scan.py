@@ -8,6 +8,7 @@ import numpy as np
 
 from .._errors import wrap_dim
 from .checks import not_implemented
+from .compiled import by_rows
 from .indexing import scatter_add
 from .ordering import comparable
 from .precision import narrow, wide
@@ -26,6 +27,9 @@ def _running(ufunc: np.ufunc, a: Array, dim: int, dtype: np.dtype[Any] | None) -
     x = wide(a.astype(out, copy=False))
     if a.ndim == 0:
         return narrow(x.copy(), out)
+    fused = by_rows("cumsum", x) if ufunc is np.add and axis == a.ndim - 1 else None
+    if fused is not None:
+        return narrow(fused, out)
     return narrow(accumulated(ufunc, x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False), axis), out)
 
 
