@@ -355,7 +355,7 @@ class profile:
         capture = self.newest_capture()
         filtered = self.activity_filters.get(ProfilerActivity.CPU)
         categories = None if filtered is None else [CATEGORIES[name] for name in filtered if name in CATEGORIES]
-        known = self._views[0].metrics if self._views else Metrics(capture)
+        known = self._views[0].metrics if self._views else Metrics(capture, echoes=True)
         everything = {**self.metadata, **(metadata or {})}
         write_trace(known, path, self.trace_id, everything, categories, self.record_ids)
 

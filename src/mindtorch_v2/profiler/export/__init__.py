@@ -32,7 +32,7 @@ def write_chrome(capture: Capture, path: Path) -> None:
     """Write a capture as a Chrome trace, with the metadata it has; `.gz` is compressed."""
     flags = {flag: "1" for flag, option in TRACE_FLAGS.items() if getattr(capture.options, option)}
     metadata = flags | {key: json.dumps(value) for key, value in capture.metadata.items() if key != "trace_id"}
-    write_trace(Metrics(capture), path, str(capture.metadata.get("trace_id", "")), metadata)
+    write_trace(Metrics(capture, echoes=True), path, str(capture.metadata.get("trace_id", "")), metadata)
 
 
 CHROME = Format("Chrome trace: Perfetto, chrome://tracing, HTA, TensorBoard", write_chrome)
