@@ -76,6 +76,22 @@ def test_a_trace_written_from_a_loaded_one_is_the_same(tmp_path: Path) -> None:
     assert {**first, "traceEvents": 0, "traceName": 0} == {**second, "traceEvents": 0, "traceName": 0}
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        '"External id": 7,"Record function id": 0, "Sequence number": 4, "Fwd thread id": 0, "Ev Idx": 2',
+        '"External id": 7,"Sequence number": 4, "Fwd thread id": 0, "Record function id": 0, "Ev Idx": 2',
+        '"Ev Idx": 2, "Sequence number": 4, "External id": 7',
+        '"External id":7,"Sequence number":4,"Fwd thread id":0,"Ev Idx":2,"Record function id":0',
+    ],
+)
+def test_arguments_are_found_in_any_order(tmp_path: Path, args: str) -> None:
+    event = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1.000, "dur": 1.000, "args": {' + args
+    (tmp_path / "a.json").write_text(f"[{event}}}}},\n{event}}}}}]")
+    assert [event.sequence_nr for event in load(tmp_path / "a.json").events()] == [4]
+    assert load(tmp_path / "a.json").first_id == 7
+
+
 def test_threads_keep_their_order(tmp_path: Path) -> None:
     def thread(tid: int) -> dict[str, Any]:
         return {

@@ -50,7 +50,7 @@ _OWN_ARGUMENTS = frozenset(
 _INT, _TEXT, _TIME = r"(\d{1,18})", r'"([^"\\\x00-\x1f]*)"', r"(\d{1,16}\.\d{3})"
 _LAYOUT = (
     rf'{{ "ph": "X", "cat": "(cpu_op|user_annotation|python_function)", "name": {_TEXT}, "pid": {_INT}, "tid": {_INT}, '
-    rf'"ts": {_TIME}, "dur": {_TIME}, "args": {{ (?:"External id": {_INT}, )?'
+    rf'"ts": {_TIME}, "dur": {_TIME}, "args": {{ (?:"External id": {_INT}, )?(?:"Record function id": \d+, )?'
     rf'(?:"Sequence number": {_INT}, "Fwd thread id": \d+, )?(?:"Python parent id": (?:\d+|null), "Python id": \d+, )?'
     r'(?:"Ev Idx": \d+, )?(?:"Record function id": \d+, )?([^{}]*)} } ,'
     rf'|{{ "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "\[memory\]", "pid": {_INT}, "tid": {_INT}, '
@@ -64,6 +64,8 @@ _LAYOUT = (
 for _mark, _pattern in {"{ ": r"\{\s*", "} ": r"\}\s*", ", ": r"\s*,\s*", '": ': r'":\s*'}.items():
     _LAYOUT = _LAYOUT.replace(_mark, _pattern)
 _COMMON_EVENT = re.compile(rf"\s*(?:{_LAYOUT})").match
+# Arguments that must not stand among those which many events share.
+_NUMBERS = frozenset(("External id", "Sequence number"))
 _REGION_GROUPS, _MEMORY_GROUPS = 9, 14
 
 # A thread's own name in the title it has in traces.
@@ -241,6 +243,8 @@ class _Reader:
             try:
                 args = json.loads("{" + rest + "}")
             except (ValueError, RecursionError):
+                return False
+            if not _NUMBERS.isdisjoint(args):
                 return False
             known = self._known[shared] = self._shared_arguments(args)
         inputs, stack, module, path = known
