@@ -9,7 +9,7 @@ from .._dtype import finfo
 from ..ops.creation import arange
 from ..ops.join import cat
 from ..ops.triangle import diag_embed
-from ..special import multigammaln
+from ..special import multigammaln  # type: ignore[attr-defined]
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution

@@ -9,7 +9,7 @@ from .._dtype import float64
 from ..autograd.grad_mode import no_grad
 from ..ops.creation import empty, zeros
 from ..ops.mask import where
-from ..special import i0e, i1e
+from ..special import i0e, i1e  # type: ignore[attr-defined]
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property, rand

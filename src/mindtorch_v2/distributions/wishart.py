@@ -7,13 +7,13 @@ import warnings
 from numbers import Number
 from typing import Any
 
-from .. import linalg
 from .._dtype import finfo
+from ..linalg import cholesky, slogdet  # type: ignore[attr-defined]
 from ..ops.convert import tensor
 from ..ops.creation import arange, eye
 from ..ops.linalg_solve import cholesky_solve
 from ..ops.triangle import diag_embed, tril_indices
-from ..special import multigammaln
+from ..special import multigammaln  # type: ignore[attr-defined]
 from . import constraints
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
@@ -69,7 +69,7 @@ class Wishart(ExponentialFamily):
             )
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
-        factor = {"scale_tril": lambda m: m, "covariance_matrix": linalg.cholesky}
+        factor = {"scale_tril": lambda m: m, "covariance_matrix": cholesky}
         self._unbroadcasted_scale_tril = factor.get(name, _precision_to_scale_tril)(matrix)
         self._prepare()
 
@@ -168,7 +168,7 @@ class Wishart(ExponentialFamily):
         return (
             -self.df * self._log_determinant()
             - multigammaln(self.df / 2, size)
-            + (self.df - size - 1) / 2 * linalg.slogdet(value).logabsdet
+            + (self.df - size - 1) / 2 * slogdet(value).logabsdet
             - solved / 2
         )
 
@@ -190,7 +190,7 @@ class Wishart(ExponentialFamily):
     def _log_normalizer(self, x: Any, y: Any) -> Any:
         size = self._event_shape[-1]
         half = y + (size + 1) / 2
-        return half * (-linalg.slogdet(-2 * x).logabsdet + _LOG_2 * size) + multigammaln(half, size)
+        return half * (-slogdet(-2 * x).logabsdet + _LOG_2 * size) + multigammaln(half, size)
 
 
 __all__ = ["Wishart"]

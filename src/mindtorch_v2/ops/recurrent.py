@@ -159,7 +159,7 @@ def _gradients_by_steps(grads: Any, x: Any, state: State, weights: Weights, batc
     inputs = [x, *state, weights.ih, weights.hh, *([] if weights.bias_ih is None else [weights.bias_ih])]
     asked = [t.requires_grad for t in inputs]
     wanted = [t if yes else t.detach().requires_grad_() for t, yes in zip(inputs, asked, strict=True)]
-    whole = Weights(*wanted[3:5], wanted[5] if weights.bias_ih is not None else None)
+    whole = Weights(wanted[3], wanted[4], wanted[5] if weights.bias_ih is not None else None)
     if batch_sizes is None:
         outputs, ends = _over_time(_lstm_step, wanted[0], tuple(wanted[1:3]), whole, reverse)
     else:

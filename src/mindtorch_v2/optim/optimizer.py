@@ -337,7 +337,7 @@ def gradients(params: list[Any], group: dict[str, Any]) -> list[Any]:
     grads = [p.grad for p in params]
     if not group.get("maximize"):
         return grads
-    return Together(grads).neg().tensors if group.get("foreach") and grads else [g.neg() for g in grads]  # type: ignore[attr-defined]
+    return Together(grads).neg().tensors if group.get("foreach") and grads else [g.neg() for g in grads]
 
 
 def check_options(**ranges: tuple[Any, Callable[[Any], bool]]) -> None:

@@ -7,7 +7,7 @@ the optimizers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._front import FRONTS
 from .._op import OPS
@@ -38,29 +38,35 @@ class Together:
     def __init__(self, tensors: Iterable[Any]) -> None:
         self.tensors = list(tensors)
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Each method of `_METHODS`."""
+
     def item(self) -> Any:
         """The one number that all of them hold."""
         return self.tensors[0].item()
 
     def __truediv__(self, other: Any) -> Any:
-        return self.div(other)  # type: ignore[attr-defined]
+        return self.div(other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self.reciprocal().mul_(other)  # type: ignore[attr-defined]
+        return self.reciprocal().mul_(other)
 
     def __mul__(self, other: Any) -> Any:
-        return self.mul(other)  # type: ignore[attr-defined]
+        return self.mul(other)
 
 
-for _name in """abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ div div_ lerp lerp_ maximum_ mul mul_ neg reciprocal sqrt sqrt_
-    sub sub_""".split():
+_METHODS = """abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ div div_ lerp lerp_ maximum_ mul mul_ neg reciprocal sqrt sqrt_
+    sub sub_""".split()
+for _name in _METHODS:
     setattr(Together, _name, _method(_name))
 
 
 def maximum_(target: Any, other: Any) -> None:
     """Take the larger element of each pair into `target`, a tensor or several."""
     if isinstance(target, Together):
-        target.maximum_(other)  # type: ignore[attr-defined]
+        target.maximum_(other)
     else:
         OPS["maximum"].function(target, other, out=target)
 
