@@ -62,10 +62,12 @@ def integers(shape: tuple[int, ...], indices: Indices) -> list[Array | None]:
             found.append(given)
     if len(found) > len(shape):
         raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(found)})")
+    # Where nothing is picked torch does not look at the indices.
+    empty = 0 in shape[len(found) :] or any(i is None and n == 0 for i, n in zip(found, shape))
     number = 0
     for axis, index in enumerate(found):
         if index is not None:
-            found[axis] = _in_range(index, shape[axis], number)
+            found[axis] = index % shape[axis] if empty and shape[axis] else _in_range(index, shape[axis], number)
             number += 1
     return found
 
@@ -150,6 +152,8 @@ def index(a: Array, indices: Indices) -> Array:
             return a.take(selector[0], axis=0)
         picked = a[selector]
     except (IndexError, np.exceptions.AxisError) as error:
+        if not a.size:  # NumPy looks at the indices even where nothing is picked
+            return np.empty(Plan(a.shape, indices).shape, a.dtype)
         raise _explained(a, indices, error) from None
     if picked.base is not None:  # nothing but None was given
         picked = picked.copy()
@@ -184,6 +188,8 @@ def put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> 
             np.broadcast_to(values, Plan(a.shape, indices).shape)
         a[selector] = values
     except IndexError as error:
+        if not a.size and Plan(a.shape, indices).shape:
+            return
         raise _explained(a, indices, error) from None
     except (TypeError, ValueError):
         raise value_error(values.shape, Plan(a.shape, indices).shape) from None

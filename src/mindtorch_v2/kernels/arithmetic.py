@@ -138,7 +138,10 @@ def sign(a: Any, out: Any = None) -> Any:
 
 def sgn(a: Any, out: Any = None) -> Any:
     """The direction of complex numbers, the sign of real ones."""
-    return np.sign(a, out=out) if a.dtype.kind == "c" else sign(a, out=out)
+    if a.dtype.kind != "c":
+        return sign(a, out=out)
+    length = np.abs(a)
+    return np.divide(a, np.where(length == 0, 1, length), out=out)
 
 
 def heaviside(a: Any, values: Any, out: Any = None) -> Any:

@@ -372,7 +372,7 @@ def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{shape_text(a.shape)} source.shape = {shape_text(source.shape)}"
         )
-    if not a.ndim and index.size and index.reshape(-1)[0] != 0:
+    if a.ndim <= 1 and index.size and not 0 <= index.min() <= index.max() < a.size:
         raise IndexError("index out of range in self")
     _out_of_bounds(index, a.shape[axis] if a.ndim else 1, axis)
 

@@ -224,9 +224,9 @@ flatten = _flatten.function
 @composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
 def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     shape = self._a.shape
+    dim = wrap_dim(dim, len(shape))
     if not shape:
         raise RuntimeError(f"unflatten: dimension specified as {dim} but tensor has no dimensions")
-    dim = wrap_dim(dim, len(shape))
     given = sizes_of("unflatten", sizes)
     if not given:
         raise RuntimeError("unflatten: sizes must be non-empty")
