@@ -27,6 +27,11 @@ def test_run_takes_a_module(tmp_path: Path) -> None:
     assert done.stdout == "['--deep']\n"
 
 
+def test_two_dashes_end_the_options(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    assert mindtorch("run", "--", "program.py", "--", "-x", cwd=tmp_path).stdout == "['--', '-x']\n"
+
+
 def test_version_does_not_load_the_package() -> None:
     code = (
         "import sys, mindtorch_cli; sys.argv = ['mindtorch', '--version']; mindtorch_cli.main(); "

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
 import json
+import os
+import pty
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from command_line import mindtorch
+from command_line import COMMAND, environment, mindtorch
 from mindtorch_v2 import cli, nn, ones
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.export import write
@@ -188,6 +192,28 @@ def test_a_gate_passes_fails_and_fails_when_it_measured_nothing(folder: Path, tm
     done = mindtorch("diff", folder / "empty.json", folder / "empty.json", *gate)
     assert done.returncode == 3
     assert "nothing was measured" in done.stderr
+
+
+def on_a_terminal(*arguments: str | Path, **more: str) -> str:
+    """What the command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [str(COMMAND), *map(str, arguments)], stdout=theirs, stderr=theirs, env=environment(TERM="xterm", **more)
+    )
+    os.close(theirs)
+    shown = b""
+    with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        # Reading from a terminal whose other end has gone is an error on Linux.
+        while part := terminal.read(4096):
+            shown += part
+    assert process.wait(timeout=60) == 0
+    return shown.decode()
+
+
+def test_colours_are_for_terminals_whose_users_like_them(folder: Path) -> None:
+    files = folder / "before.json", folder / "slower.json.gz"
+    assert "\x1b[31mslower" in on_a_terminal("diff", *files, NO_COLOR="")
+    assert "\x1b" not in on_a_terminal("diff", *files, NO_COLOR="1")
 
 
 def test_diff_in_markdown_and_with_several_captures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

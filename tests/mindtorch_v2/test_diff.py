@@ -80,7 +80,7 @@ def test_a_busy_machine_that_slows_some_ops_more_than_others_is_no_alarm() -> No
 def test_twice_as_slow_as_a_whole_is_an_alarm_even_of_single_runs() -> None:
     found = compare([capture_of(steady())], [capture_of(steady() * 2)])
     assert found.overall.verdict == diff.SLOWER
-    assert found.failures(0.5) == ["the whole is 99.9% slower"]
+    assert found.failures(0.5) == {diff.WHOLE: "the whole is 99.9% slower"}
 
 
 def test_a_change_is_measured_with_its_interval() -> None:
@@ -98,13 +98,13 @@ def test_what_appears_and_disappears_is_named() -> None:
     found = compare([before], [after])
     assert {found.names[place] for place in found.of(diff.APPEARED)} == set(NAMES[10:15])
     assert {found.names[place] for place in found.of(diff.DISAPPEARED)} == set(NAMES[:5])
-    assert any("appeared and takes" in failure for failure in found.failures(0.1))
+    assert any("appeared and takes" in failure for failure in found.failures(0.1).values())
 
 
 def test_faster_is_no_failure() -> None:
     found = compare([capture_of(steady())], [capture_of(steady(factors={4: 0.5}))])
     assert verdict(found, 4) == diff.FASTER
-    assert found.failures(0.1) == []
+    assert found.failures(0.1) == {}
 
 
 def test_changes_below_the_smallest_effect_do_not_count() -> None:

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("stdin (-) can be one capture only; save the other to a file")
     found = _compare([read_capture(path) for path in before], [read_capture(path) for path in after], options)
     print(FORMATS[options.format](found, options), end="")
-    failures = found.failures(options.fail_over) if options.fail_over is not None else []
+    failures = found.failures(options.fail_over) if options.fail_over is not None else {}
     if options.junit:
         Path(options.junit).write_text(junit(found, failures, options), encoding="utf-8")
         say(f"JUnit: {options.junit}")
@@ -98,9 +98,9 @@ def _compare(before: list[Capture], after: list[Capture], options: argparse.Name
             raise UserError(str(error)) from error
 
 
-def _gate(found: Diff, failures: list[str], limit: float) -> int:
+def _gate(found: Diff, failures: dict[int, str], limit: float) -> int:
     if failures:
-        for failure in failures:
+        for failure in failures.values():
             say(f"FAILED: {failure} (limit {limit:.0%})")
         return FAILED
     if not found.judged:

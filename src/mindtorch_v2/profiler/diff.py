@@ -22,6 +22,9 @@ from .statistics import Floats, Ints, Location
 SAME, SLOWER, FASTER, APPEARED, DISAPPEARED, UNCLEAR = "same", "slower", "faster", "appeared", "disappeared", "unclear"
 VERDICTS = (SLOWER, APPEARED, FASTER, DISAPPEARED, UNCLEAR, SAME)
 
+# The place of the whole among places of groups.
+WHOLE = -1
+
 # Steps (or captures) a side from which on they are the samples; with fewer, single calls are.
 _ENOUGH = 3
 # Samples a side from which on ranks decide; with fewer no order is improbable enough, and means decide.
@@ -115,21 +118,19 @@ class Diff:
         """How many changes of time were found, the one of the whole program included."""
         return len(self.of(SLOWER, FASTER)) + (self.overall.verdict in (SLOWER, FASTER))
 
-    def failures(self, limit: float) -> list[str]:
-        """What is slower by `limit` (0.1: ten percent) or more, in words."""
-        found = [
-            f"{self.names[place]} is {self.change[place]:.1%} slower"
-            for place in self.of(SLOWER)
-            if self.change[place] >= limit
-        ]
-        whole = float(self.before.self_ns.sum())
-        found += [
-            f"{self.names[place]} appeared and takes {self.after.self_ns[place] / whole:.1%} of the time before"
-            for place in self.of(APPEARED)
-            if whole and self.after.self_ns[place] >= limit * whole
-        ]
+    def failures(self, limit: float) -> dict[int, str]:
+        """What is slower by `limit` (0.1: ten percent) or more, in words, by the group's place; WHOLE for the whole."""
+        found: dict[int, str] = {}
         if self.overall.verdict == SLOWER and self.overall.change >= limit:
-            found.insert(0, f"the whole is {self.overall.change:.1%} slower")
+            found[WHOLE] = f"the whole is {self.overall.change:.1%} slower"
+        for place in self.of(SLOWER):
+            if self.change[place] >= limit:
+                found[place] = f"{self.names[place]} is {self.change[place]:.1%} slower"
+        before = float(self.before.self_ns.sum())
+        for place in self.of(APPEARED):
+            share = float(self.after.self_ns[place]) / before if before else 0.0
+            if share >= limit:
+                found[place] = f"{self.names[place]} appeared and takes {share:.1%} of the time before"
         return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from ...profiler.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, Diff
+from ...profiler.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Diff
 from ...profiler.units import format_memory, format_time
 from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, paint
 from .table import markdown_table
@@ -155,32 +155,27 @@ def _number(value: Any) -> Any:
     return float(value) if math.isfinite(value) else None
 
 
-def junit(diff: Diff, failures: list[str], options: argparse.Namespace) -> str:
-    """A test suite with a case for each row judged; what fails the gate is a failure there."""
-    cases = []
-    failed = 0
-    for place in [place for verdict in VERDICTS for place in diff.of(verdict)]:
-        name, verdict = diff.names[place], str(diff.verdict[place])
-        broken = [failure for failure in failures if failure.startswith(f"{name} ")]
-        failed += bool(broken)
-        cases.append(_case(name, diff.by, broken, verdict, " ".join(_cells(diff, place, False)[2:])))
-    whole = [failure for failure in failures if failure.startswith("the whole ")]
+def junit(diff: Diff, failures: dict[int, str], options: argparse.Namespace) -> str:
+    """A test suite with a case for each row and one for the whole; what fails the gate is a failure there."""
+    broken = dict(failures)
     if options.fail_over is not None and not failures and not diff.judged:
-        whole = ["nothing was measured"]
-    cases.insert(0, _case("the whole", diff.by, whole, diff.overall.verdict, "\n".join(summary(diff))))
-    failed += bool(whole)
+        broken[WHOLE] = "nothing was measured"
+    cases = [_case("the whole", diff.by, broken.get(WHOLE), f"{diff.overall.verdict}: " + "\n".join(summary(diff)))]
+    for place in [place for verdict in VERDICTS for place in diff.of(verdict)]:
+        detail = f"{diff.verdict[place]}: {' '.join(_cells(diff, place, False)[2:])}"
+        cases.append(_case(diff.names[place], diff.by, broken.get(place), detail))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuite name="mindtorch diff" tests="{len(cases)}" failures="{failed}" errors="0" skipped="0">\n'
+        f'<testsuite name="mindtorch diff" tests="{len(cases)}" failures="{len(broken)}" errors="0" skipped="0">\n'
         + "".join(cases)
         + "</testsuite>\n"
     )
 
 
-def _case(name: str, by: str, broken: list[str], verdict: str, detail: str) -> str:
+def _case(name: str, by: str, failure: str | None, detail: str) -> str:
     attributes = f"classname={_attribute(f'mindtorch.diff.{by}')} name={_attribute(name)}"
-    inner = "".join(f"    <failure message={_attribute(failure)}>{_plain(detail)}</failure>\n" for failure in broken)
-    return f"  <testcase {attributes}>\n{inner}    <system-out>{_plain(f'{verdict}: {detail}')}</system-out>\n  </testcase>\n"
+    inner = "" if failure is None else f"    <failure message={_attribute(failure)}>{_plain(detail)}</failure>\n"
+    return f"  <testcase {attributes}>\n{inner}    <system-out>{_plain(detail)}</system-out>\n  </testcase>\n"
 
 
 def _attribute(text: str) -> str:
