@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
+from mindtorch_v2.autograd.profiler import profile as autograd_profile
+from mindtorch_v2.profiler import (
+    ProfilerActivity,
+    _ExperimentalConfig,
+    profile,
+    record_function,
+    tensorboard_trace_handler,
+)
 from mindtorch_v2.profiler.export.chrome import concrete_text
 from profiler_clock import Clock, allocate, clock, op  # noqa: F401
 
@@ -238,6 +245,25 @@ def test_a_trace_can_be_exported_any_number_of_times(clock: Clock, tmp_path: Pat
     assert plain["traceEvents"] == again["traceEvents"]
     prof.events()
     assert traced(prof, tmp_path, "third.json")["traceEvents"] == plain["traceEvents"]
+
+
+def test_there_is_one_exporter_whatever_is_asked_for(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
+    prof = full_profile(clock)
+    expected = traced(prof, tmp_path)["traceEvents"]
+    prof.export_chrome_trace(tmp_path / "asked.json", use_python_export=True)
+    assert json.loads((tmp_path / "asked.json").read_text())["traceEvents"] == expected
+    tensorboard_trace_handler(str(tmp_path / "folder"), use_gzip=True, use_python_export=True)(prof)
+    (path,) = (tmp_path / "folder").iterdir()
+    assert json.loads(gzip.decompress(path.read_bytes()))["traceEvents"] == expected
+
+
+def test_the_autograd_profiler_exports_the_same_trace(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
+    with autograd_profile() as prof, record_function("block"):
+        clock.advance(2)
+    prof.export_chrome_trace(tmp_path / "trace.json", {"mine": "[1]"}, use_python_export=True)
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert trace["mine"] == [1]
+    assert [(event["name"], event["dur"]) for event in slices(trace, "user_annotation")] == [("block", 2.0)]
 
 
 def test_an_empty_profile_exports_a_skeleton(tmp_path: Path) -> None:
