@@ -298,7 +298,7 @@ def _load_edges(lines: Lines, op: Any, numbers: frozenset[str] = frozenset()) ->
         if name in numbers:
             continue
         if argument.is_tensor_list:
-            lines.add(f"ag_{py} = [EDGE(x) for x in {py}]")
+            lines.add(f"ag_{py} = EDGES({py})")
             needs.append(f"ag_{py}.count(None) != len(ag_{py})")
             continue
         if argument.type == "Tensor?" or (op.takes_numbers and name in numbers):

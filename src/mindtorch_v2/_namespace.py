@@ -49,7 +49,12 @@ _FAST_OR_NONE = FAST | {type(None)}
 
 
 def _all_plain(tensors: Any) -> bool:
-    return isinstance(tensors, (list, tuple)) and FAST.issuperset(map(type, tensors))
+    if type(tensors) is not list and not isinstance(tensors, (list, tuple)):
+        return False
+    for t in tensors:  # noqa: SIM110 - a generator takes longer
+        if type(t) is not Tensor and type(t) is not Parameter:
+            return False
+    return True
 
 
 def _plain_or_none(tensors: Any) -> bool:
@@ -124,6 +129,7 @@ def fill() -> None:
         LEAF=AccumulateGrad,
         GEOMETRY=graph.Geometry,
         EDGE=graph.edge,
+        EDGES=graph.edges,
         ATTACH=attach_outputs,
         UNPACK=unpack,
         UNPACK_RESULT=unpack_result,

@@ -236,3 +236,25 @@ def test_the_largest_of_few() -> None:
     assert reduce.max(np.array([[3, -1], [7, np.inf]], F32)) == np.inf
     assert np.isnan(reduce.max(np.array([3, np.nan, 7], F32)))
     assert reduce.max(np.array([-np.inf, -3], F32)) == -3
+
+
+@needs_compiled
+@pytest.mark.parametrize("dim", [0, 1, 2, -1, -3])
+def test_joining(dim: int) -> None:
+    a, b = normal(2, 3, 4), normal(2, 3, 4, seed=1)
+    np.testing.assert_array_equal(C.cat([a, b], dim), np.concatenate([a, b], dim))
+    np.testing.assert_array_equal(C.stack([a, b], dim), np.stack([a, b], dim))
+    longer = np.concatenate([b, b], dim)
+    np.testing.assert_array_equal(C.cat([a, longer], dim), np.concatenate([a, longer], dim))
+
+
+@needs_compiled
+def test_what_cannot_be_joined_plainly_is_not() -> None:
+    a = normal(2, 3)
+    for arrays, dim in (
+        ([], 0), ([a, normal(2)], 0), ([a, a.astype(np.float64)], 0), ([a, a.T], 0), ([a, a], 2), ([a, a], -3),
+        ([normal()], 0), ([a, normal(2, 4)], 0), ([a, a.tolist()], 0), ([a > 0, a > 0], 0),
+    ):  # fmt: skip
+        assert C.cat(arrays, dim) is None
+    assert C.stack([a, normal(3, 3)], 0) is None
+    assert C.stack([a, a], 3) is None

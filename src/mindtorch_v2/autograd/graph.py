@@ -32,6 +32,14 @@ def edge(value: Any) -> Any:
     return value._ag if value._view is None else live(value)
 
 
+def edges(values: Any) -> list[Any]:
+    """`edge` of each of several values; most often there is none."""
+    for value in values:
+        if isinstance(value, Tensor) and (value._ag is not None or value._view is not None):
+            return [edge(value) for value in values]
+    return [None] * len(values)
+
+
 def live(t: Tensor) -> Any:
     """The present place of a view in the graph, found again if its base changed since it was last looked up."""
     view = t._view

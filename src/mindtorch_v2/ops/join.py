@@ -16,6 +16,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op
 from .._tensor import Tensor, make
+from ..kernels.compiled import C
 from . import creation
 from .part import narrow, select, slice_
 from .view import _view, expand, flatten, reshape, unsqueeze
@@ -49,6 +50,10 @@ def common_dtype(arrays: Sequence[Any]) -> Any:
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor", out="apart", quiet=False, tensors=_cat_gradients)
 def _cat(arrays: Any, dim: int) -> Any:
+    if C is not None:
+        joined = C.cat(arrays, dim)
+        if joined is not None:
+            return joined
     try:
         joined = np.concatenate(arrays, dim)
         # Where NumPy keeps the first dtype, torch does too.
@@ -99,12 +104,12 @@ def cat_error(arrays: Any, kept: Any, dim: int) -> Exception:
     return RuntimeError(f"tensors of shapes {[a.shape for a in arrays]} cannot be concatenated along dimension {dim}")
 
 
-@composite("concat(Tensor[] tensors, int dim=0) -> Tensor")
+@composite("concat(Tensor[] tensors, int dim=0) -> Tensor", out=True)
 def _concat(tensors: Any, dim: int) -> Tensor:
     return cat(tensors, dim)
 
 
-@composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
+@composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor", out=True)
 def _concatenate(tensors: Any, dim: int) -> Tensor:
     return cat(tensors, dim)
 
@@ -134,18 +139,6 @@ def _stack_called(tensors: Any, dim: int) -> Tensor:
     return _view.function(cat(tensors, dim), size=shape)
 
 
-def _are_alike(arrays: Any) -> bool:
-    """Whether arrays have one dtype and one shape of at least one dimension, in the order of memory."""
-    first = arrays[0]
-    shape = first.shape
-    if not shape:
-        return False
-    for a in arrays:
-        if type(a) is not np.ndarray or a.dtype is not first.dtype or a.shape != shape or not a.flags.c_contiguous:
-            return False
-    return True
-
-
 @op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     quiet=False,
@@ -153,9 +146,10 @@ def _are_alike(arrays: Any) -> bool:
     tensors=lambda g, dim, needs: [select(g, dim, i) if needed else None for i, needed in enumerate(needs)],
 )
 def _stack(arrays: Any, dim: int) -> Any:
-    if dim == 0 and arrays and _are_alike(arrays):
-        joined = np.concatenate(arrays)
-        return joined.reshape(len(arrays), *arrays[0].shape)
+    if C is not None:
+        joined = C.stack(arrays, dim)
+        if joined is not None:
+            return joined
     dim, shape = _stack_shape(arrays, dim)
     if type(arrays[0]) is MetaArray:
         return meta(shape, common_dtype(arrays))
@@ -205,31 +199,31 @@ def _need_some(name: str, tensors: Any) -> None:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor")
+@composite("hstack(Tensor[] tensors) -> Tensor", out=True)
 def _hstack(tensors: Any) -> Tensor:
     _need_some("hstack", tensors)
     lifted = atleast_1d(list(tensors))
     return cat(lifted, 0 if lifted[0]._a.ndim == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor")
+@composite("vstack(Tensor[] tensors) -> Tensor", out=True)
 def _vstack(tensors: Any) -> Tensor:
     _need_some("vstack", tensors)
     return cat(atleast_2d(list(tensors)), 0)
 
 
-@composite("row_stack(Tensor[] tensors) -> Tensor")
+@composite("row_stack(Tensor[] tensors) -> Tensor", out=True)
 def _row_stack(tensors: Any) -> Tensor:
     return _vstack.function(tensors)
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor")
+@composite("dstack(Tensor[] tensors) -> Tensor", out=True)
 def _dstack(tensors: Any) -> Tensor:
     _need_some("dstack", tensors)
     return cat(atleast_3d(list(tensors)), 2)
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor")
+@composite("column_stack(Tensor[] tensors) -> Tensor", out=True)
 def _column_stack(tensors: Any) -> Tensor:
     _need_some("column_stack", tensors)
     columns = [t if t._a.ndim > 1 else reshape(t, shape=(t._a.size, 1)) for t in tensors]
