@@ -76,7 +76,10 @@ def attribute_finder(module_name: str, elsewhere: Mapping[str, str] | None = Non
             return found
         dunder = name.startswith("__")
         if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
-            return importlib.import_module(f"{module_name}.{name}")
+            try:
+                return importlib.import_module(f"{module_name}.{name}")
+            except ModuleNotFoundError as error:  # a package that this module is a bridge to is not installed
+                raise AttributeError(str(error), name=name, obj=module) from error
         names = () if dunder else [n for n in [*vars(module), *submodules(module)] if not n.startswith("_abc")]
         if not dunder and _by_import(sys._getframe(1)):
             raise ImportError(message(module_name, name, names, True), name=module_name, path=module.__file__)

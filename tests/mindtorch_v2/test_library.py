@@ -147,3 +147,10 @@ def test_flex_attention_returns_what_is_asked_for() -> None:
     assert out.shape == q.shape
     assert aux.lse.flatten().tolist() == pytest.approx([2.6931472, 2.6931472])
     assert aux.max_scores is None
+
+
+def test_the_older_comparison_is_wider() -> None:
+    with pytest.warns(FutureWarning, match="assert_close"):
+        torch.testing.assert_allclose([1.0, 2.0], torch.tensor([1.00005, 2.0], dtype=torch.float64))
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="not close"):
+        torch.testing.assert_allclose(torch.ones(1), torch.ones(1) * 1.001)

@@ -21,9 +21,12 @@ try:
     from mindtorch_v2.utils.tensorboard import SummaryWriter
 except ModuleNotFoundError as error:
     print(error)
+import mindtorch_v2
+print(hasattr(mindtorch_v2.utils, "tensorboard"))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "neither is installed. Install one: pip install tensorboard" in done.stdout
+    assert done.stdout.endswith("False\n")
 
 
 @pytest.mark.parametrize(

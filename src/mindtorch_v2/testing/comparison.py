@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +79,33 @@ class _Different(Exception):
     def __init__(self, text: str, path: tuple[Any, ...]) -> None:
         where = "".join(f"[{part!r}]" for part in path)
         super().__init__(text + (f"\n\nThe failure occurred for item {where}" if path else ""))
+
+
+# Relative and absolute tolerances of the older function, which are wider than `assert_close`'s.
+_OLD_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """The older `assert_close`: tolerances are wider, dtypes may differ."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
+        "`torch.testing.assert_close()` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    a = actual if isinstance(actual, Tensor) else convert.tensor(actual)
+    e = expected if isinstance(expected, Tensor) else convert.tensor(expected, dtype=a.dtype)
+    if rtol is None and atol is None:
+        pairs = [_OLD_TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in (a, e)]
+        rtol, atol = max(r for r, _ in pairs), max(t for _, t in pairs)
+    assert_close(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def _compare(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...]) -> None:
