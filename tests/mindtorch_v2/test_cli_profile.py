@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +168,16 @@ def test_of_a_killed_program_the_spool_is_recovered(tmp_path: Path) -> None:
     assert sum(map(len, load(tmp_path / "rescued.json").tracks)) > 1000
 
 
-def test_a_module_is_profiled_by_the_package_too(tmp_path: Path) -> None:
+def test_the_profiler_runs_as_a_module(tmp_path: Path) -> None:
+    (tmp_path / "small.py").write_text("import torch\ntorch.ones(2).exp()\n")
+    command = [sys.executable, "-m", "mindtorch_v2.profiler", "--no-report", "small.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "aten::exp" in done.stdout
+    assert (tmp_path / "small.profile" / "trace.json").exists()
+
+
+def test_a_module_is_profiled(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__main__.py").write_text("import sys, torch\ntorch.ones(2).exp()\nprint(sys.argv[1:])\n")
     done = mindtorch("profile", "--no-report", "-m", "package", "--own", "option", cwd=tmp_path)

@@ -23,6 +23,7 @@ from .files import STDIN, read_capture
 from .table import rows_of
 
 _HOTTEST = 3
+_LONGEST = 200
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +65,9 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
         facts["typical step"] = format_time(float(np.median(end - begin)) / 1000)
     facts["recorded"] = [name for name, value in vars(capture.options).items() if value is True] or ["names and times"]
     facts["hottest"] = _hottest(capture)
-    facts["metadata"] = [f"{key}: {json.dumps(value, default=str)}" for key, value in capture.metadata.items()]
+    facts["metadata"] = [
+        f"{key}: {json.dumps(value, default=str)[:_LONGEST]}" for key, value in capture.metadata.items()
+    ]
     facts["notes"] = list(capture.notes)
     return facts
 

@@ -149,7 +149,12 @@ def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -
         return
     with contextlib.suppress(BrokenPipeError):
         _show(capture, options)
-    _write(capture, options, folder)
+    try:
+        _write(capture, options, folder)
+    except OSError as error:
+        # The program's own end must not be hidden by this.
+        say(f"cannot write into {folder}: {error.strerror or error}; `mindtorch recover` reads what the spool has")
+        return
     steps = f" in {profiled.steps} steps" if profiled.steps else ""
     say(f"recorded {sum(map(len, capture.tracks)):,} events{steps}")
     for note in capture.notes:
