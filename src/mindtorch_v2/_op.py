@@ -85,6 +85,8 @@ class Op:
         self.scalar = scalar
         self.strict_out = out if isinstance(out, str) else ""
         self._out, self._event = (None if self.strict_out else out), (event or f"aten::{self.name}", flops, all_flops)
+        if flops is not None or all_flops is not None:
+            _tap.FORMULAS.setdefault(self._event[0], (flops, all_flops))
         if self.qualified in OPS:
             raise ValueError(f"row {self.qualified} is defined twice")
         OPS[self.qualified] = self

@@ -92,6 +92,9 @@ def describe_plain(key: Any) -> InputRecord:
     raise TypeError(f"expected an InputRecord, got {key!r}")
 
 
+# FLOPs of ops by the name of their events: torch's count and the fuller one of ours. The op layer fills it.
+FORMULAS: dict[str, tuple[Callable[..., int] | None, Callable[..., int] | None]] = {}
+
 EVENTS: list[EventKind] = []
 _event_ids: dict[tuple[str, int, bool], int] = {}
 # Re-entrant: a traced Python function may be given its event while another event is being made.

@@ -135,6 +135,13 @@ def test_call_stacks_of_the_file_are_kept(tmp_path: Path) -> None:
     assert back.key_averages(group_by_stack_n=1)[0].stack == ["a.py(1): f"]
 
 
+@pytest.mark.parametrize(("dims", "flops"), [([[2, 3], [3, 4]], 48), ([[2], "x"], 0), ([], 0)])
+def test_flops_come_from_the_shapes_of_the_file(tmp_path: Path, dims: list[Any], flops: int) -> None:
+    event = {**EVENT, "name": "aten::mm", "args": {"Input Dims": dims}}
+    back = load(write_json(tmp_path / "a.json", {"with_flops": 1, "traceEvents": [event]}))
+    assert back.events()[0].flops == flops
+
+
 def test_a_real_trace_of_torch(tmp_path: Path) -> None:
     back = load(TORCH_TRACE)
     events = back.events()

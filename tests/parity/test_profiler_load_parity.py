@@ -11,12 +11,12 @@ from mindtorch_v2.profiler import load
 
 OPTIONS: list[dict[str, Any]] = [
     {},
-    {"record_shapes": True, "profile_memory": True},
+    {"record_shapes": True, "profile_memory": True, "with_flops": True},
     {"with_stack": True, "profile_memory": True},
     {"with_stack": True, "experimental_config": _ExperimentalConfig(verbose=True)},
     {"experimental_config": _ExperimentalConfig(capture_overload_names=True)},
 ]
-SUMS = ("count", "cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "overload_name")
+SUMS = ("count", "cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "overload_name", "flops")
 
 
 def recorded(options: dict[str, Any]) -> profile:

@@ -68,6 +68,8 @@ _COMMON_EVENT = re.compile(rf"\s*(?:{_LAYOUT})").match
 _NUMBERS = frozenset(("External id", "Sequence number"))
 _REGION_GROUPS, _MEMORY_GROUPS = 9, 14
 
+Formula = Callable[[Any], int]
+
 # A thread's own name in the title it has in traces.
 _THREAD_TITLE = re.compile(r"thread \d+ \((.*)\)").fullmatch
 
@@ -163,6 +165,18 @@ def _text(value: Any) -> str:
 def _whole(value: Any, otherwise: int) -> int:
     """A whole number of 64 bits; `otherwise` for anything that is none."""
     return value if type(value) is int and abs(value) < 1 << 63 else otherwise
+
+
+def _careful(formula: Formula | None) -> Formula | None:
+    """A formula that counts nothing for inputs such as no call of the op can have had."""
+
+    def count(record: Any) -> int:
+        try:
+            return formula(record) if formula is not None else 0
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            return 0
+
+    return None if formula is None else count
 
 
 class _Reader:
@@ -476,13 +490,12 @@ class _Reader:
 
     def _name_backward(self) -> None:
         """Kinds of autograd nodes: what the engine says it evaluates. Formulas for FLOPs come from the ops here."""
-        formulas = {row.name: row for row in _tap.EVENTS if row.flops is not None or row.all_flops is not None}
         for number, kind in enumerate(self.kinds):
             if kind.category == CPU_OP and kind.name in self.backward:
                 self.kinds[number] = kind._replace(scope=_tap.BACKWARD_FUNCTION)
-            elif kind.category == CPU_OP and kind.name in formulas:
-                row = formulas[kind.name]
-                self.kinds[number] = kind._replace(flops=row.flops, all_flops=row.all_flops)
+            elif kind.category == CPU_OP and kind.name in _tap.FORMULAS:
+                flops, all_flops = map(_careful, _tap.FORMULAS[kind.name])
+                self.kinds[number] = kind._replace(flops=flops, all_flops=all_flops)
 
     def _options(self, tracks: list[Track]) -> RecordOptions:
         said = {option: bool(self.fields.get(flag)) for flag, option in TRACE_FLAGS.items()}
