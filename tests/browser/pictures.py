@@ -41,8 +41,8 @@ def run(steps, slow):
     gpt.F.softmax = plain
     return prof
 
-before = run(8, True).profiler.newest_capture()
-run(8, False).report(sys.argv[1], before=before, title="gpt.py")
+before = run(16, True).profiler.newest_capture()
+run(16, False).report(sys.argv[1], before=before, title="gpt.py")
 """
 VIEWS = ("overview", "timeline", "flame", "operators", "modules", "memory", "steps", "diff")
 DARK = ("overview", "timeline")
@@ -93,7 +93,7 @@ def place_of(page: Page, view: str) -> str:
     middle = (int(data["from"]) + int(data["to"])) / 2
     span = float(data["span"])
     page.open("pictures")
-    return f"timeline&event={event}&from={round(middle - span / 16)}&to={round(middle + span / 16)}"
+    return f"timeline&event={event}&from={round(middle - span / 28)}&to={round(middle + span / 28)}"
 
 
 if __name__ == "__main__":

@@ -46,6 +46,13 @@ def test_tiny_ops_are_found_with_the_line_they_come_from() -> None:
     assert finding.spots[0][:3] == ("train.py(7): step", 200, 600 * US)
 
 
+def test_tiny_ops_that_are_many_but_take_little_are_mentioned() -> None:
+    made = Builder()
+    end = repeated(made, "aten::add", 200, 3 * US)
+    made.region(made.kind("aten::mm"), end, end + 5000 * US)
+    assert found(made.capture())["tiny_ops"].level == INFO
+
+
 def test_long_ops_are_no_tiny_ops() -> None:
     made = Builder()
     repeated(made, "aten::mm", 200, 50 * US)

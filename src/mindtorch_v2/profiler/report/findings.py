@@ -22,7 +22,7 @@ from .summary import SORTS, Summary, sorts_of
 
 WARNING, INFO = "warning", "info"
 
-TINY_NS = 10_000
+TINY_NS = 20_000
 _COPIES = frozenset(("aten::clone", "aten::copy_", "aten::contiguous"))
 _CASTS = "aten::_to_copy"
 _SYNCHRONISATIONS = frozenset(("aten::item", "aten::is_nonzero", "aten::_local_scalar_dense"))
@@ -93,16 +93,19 @@ def tiny_ops(run: Run) -> Finding | None:
     top = np.flatnonzero(is_op & (tree.splice(metrics.parent, ~is_op) < 0))
     tiny = top[metrics.total_ns[top] < TINY_NS]
     total, time = run.time(top), run.time(tiny)
-    if len(tiny) < 100 or time < 0.3 * total:
+    mostly = time >= 0.3 * total
+    if len(tiny) < 100 or not (mostly or (len(tiny) >= 0.6 * len(top) and time >= 0.05 * total)):
         return None
-    title = f"{len(tiny):,} of {len(top):,} ops take less than 10 µs each, together {time / total:.0%} of all op time"
+    title = (
+        f"{len(tiny):,} of {len(top):,} ops take less than {_spoken(TINY_NS)} each, "
+        f"together {time / total:.0%} of all op time"
+    )
     advice = (
         "Most of such an op is the cost of calling it. Batch small tensors, vectorise loops over elements, "
         "or use fused functions and foreach optimizers."
     )
-    return Finding(
-        "tiny_ops", WARNING, title, advice, len(tiny), time, run.share(time), run.places.spots(tiny)
-    )  # fmt: skip
+    level = WARNING if mostly else INFO
+    return Finding("tiny_ops", level, title, advice, len(tiny), time, run.share(time), run.places.spots(tiny))
 
 
 def copies(run: Run) -> Finding | None:

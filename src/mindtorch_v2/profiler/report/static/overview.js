@@ -59,17 +59,17 @@ function whereTimeWent(model) {
   );
 }
 
-function findingList({ findings }) {
+function findingList({ findings, options }) {
   const list = el("ul", { class: "findings" });
   for (const found of findings) {
     const spots = found.spots.filter(([text, , , event]) => text || event >= 0).map(([text, count, time, event]) =>
       el("li", {}, text ? place(text) : "somewhere", ` ${formatCount(count)} × · ${formatTime(time)} `, event >= 0 ? eventLink(event, "show") : ""));
-    const blind = found.spots.length && !found.spots.some(([text]) => text);
+    const blind = found.spots.length && !options.stacks;
     list.append(el(
       "li", { class: found.level, "data-rule": found.rule },
       el("strong", {}, found.title), el("p", {}, found.advice),
       spots.length ? el("ul", { class: "spots" }, spots) : "",
-      blind ? el("p", { class: "hint" }, "Record with with_stack=True to see the lines of code.") : "",
+      blind ? el("p", { class: "hint" }, "Record stacks (with_stack=True, or mindtorch profile --stacks) to see the lines of code.") : "",
     ));
   }
   return el("section", {}, el("h2", {}, "Worth knowing"), findings.length ? list : nothing("No rule found anything to say about this run."));
@@ -97,7 +97,7 @@ function topOperators(model) {
 function topModules({ modules }) {
   const rows = modules.slice(1).map(([, name, path, , , , forward, backward]) => ({ name: path || name, value: forward + backward, sort: "module" }));
   const shown = rows.sort((a, b) => b.value - a.value).slice(0, 8);
-  return rankList("Modules by own time", shown, "No modules were recorded: use with_modules=True.");
+  return rankList("Modules by own time", shown, "No modules were recorded: use with_modules=True, or mindtorch profile.");
 }
 
 const MOST_BARS = 200;
