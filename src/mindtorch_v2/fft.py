@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._op import OPS
-from .ops.creation import arange
+from .ops.ranges import arange
 
 _NAMES = (
     "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn fftshift "

@@ -14,7 +14,7 @@ def _named() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    found = _named().get(name)
+    found = _named().get(name.removesuffix("_out"))  # torch gives results in out= a type of the same fields
     if found is None:
         raise AttributeError(message(__name__, name, _named()))
     return result_type(found)

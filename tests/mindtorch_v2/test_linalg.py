@@ -380,3 +380,14 @@ def test_results_are_named() -> None:
 
 def test_facade_has_every_name_it_lists() -> None:
     assert all(callable(getattr(L, name)) for name in L.__all__)
+
+
+def test_low_rank_factors_are_those_of_a_low_rank_matrix() -> None:
+    torch.manual_seed(0)
+    a = torch.randn(12, 3) @ torch.randn(3, 9)
+    U, S, V = torch.svd_lowrank(a, 5)
+    assert torch.allclose(U @ torch.diag(S) @ V.mH, a, atol=1e-4)
+    assert torch.allclose(S, torch.linalg.svdvals(a)[:5], atol=1e-4)
+    centred = a - a.mean(0)
+    U, S, V = torch.pca_lowrank(a, 4)
+    assert torch.allclose(U @ torch.diag(S) @ V.mH, centred, atol=1e-4)

@@ -7,8 +7,9 @@ from typing import Any
 
 from .._dtype import finfo, int64
 from .._size import Size
-from ..ops.creation import arange, full
+from ..ops.creation import full
 from ..ops.random import _multinomial
+from ..ops.ranges import arange
 from ..ops.view import broadcast_tensors
 from . import constraints
 from .distribution import Distribution

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .._dtype import finfo
-from ..ops.creation import arange
 from ..ops.join import cat
+from ..ops.ranges import arange
 from ..ops.triangle import diag_embed
 from ..special import multigammaln  # type: ignore[attr-defined]
 from . import constraints

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._size import Size
 from ..linalg import cholesky, solve_triangular  # type: ignore[attr-defined]
-from ..ops.creation import eye
+from ..ops.ranges import eye
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_shape, lazy_property, standard_normal

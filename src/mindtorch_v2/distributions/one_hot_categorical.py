@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..nn.functional import one_hot
-from ..ops.creation import eye
+from ..ops.ranges import eye
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution

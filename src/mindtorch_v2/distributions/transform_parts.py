@@ -9,8 +9,8 @@ from typing import Any
 from .._dtype import finfo
 from .._size import Size
 from ..nn.functional import pad, softplus
-from ..ops.creation import eye
 from ..ops.join import cat, stack
+from ..ops.ranges import eye
 from . import constraints
 from .transform_base import Transform
 from .utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix

@@ -13,8 +13,9 @@ from .._front import FRONTS
 from .._tensor import Tensor
 from ..autograd.grad_mode import enable_grad
 from ..ops.convert import tensor
-from ..ops.creation import arange, ones, zeros
+from ..ops.creation import ones, zeros
 from ..ops.random import normal
+from ..ops.ranges import arange
 from ..ops.softmax import softmax
 from ..ops.view import broadcast_tensors
 

@@ -10,8 +10,8 @@ from typing import Any
 from .._dtype import finfo
 from ..linalg import cholesky, slogdet  # type: ignore[attr-defined]
 from ..ops.convert import tensor
-from ..ops.creation import arange, eye
 from ..ops.linalg_solve import cholesky_solve
+from ..ops.ranges import arange, eye
 from ..ops.triangle import diag_embed, tril_indices
 from ..special import multigammaln  # type: ignore[attr-defined]
 from . import constraints

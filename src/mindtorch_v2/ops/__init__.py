@@ -38,6 +38,7 @@ from . import linalg_rank as linalg_rank
 from . import linalg_solve as linalg_solve
 from . import linalg_spectral as linalg_spectral
 from . import loss as loss
+from . import lowrank as lowrank
 from . import mask as mask
 from . import matrix as matrix
 from . import multihead as multihead
@@ -50,6 +51,7 @@ from . import part as part
 from . import permute as permute
 from . import pooling as pooling
 from . import random as random
+from . import ranges as ranges
 from . import recurrent as recurrent
 from . import reduce as reduce
 from . import reform as reform

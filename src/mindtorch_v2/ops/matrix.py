@@ -298,7 +298,7 @@ vdot = op(
 )(_vdot_array).function
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", out=True)
 def _outer(self: Any, vec2: Any) -> Any:
     for name, x in (("self", self), ("vec2", vec2)):
         if x._a.ndim != 1:
@@ -307,7 +307,7 @@ def _outer(self: Any, vec2: Any) -> Any:
 
 
 outer = _outer.function
-ger = composite("ger(Tensor self, Tensor vec2) -> Tensor")(lambda self, vec2: outer(self, vec2)).function
+ger = composite("ger(Tensor self, Tensor vec2) -> Tensor", out=True)(lambda self, vec2: outer(self, vec2)).function
 
 
 def _addr_array(c: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:

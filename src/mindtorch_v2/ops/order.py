@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
-from .._op import OPS, composite, op
+from .._op import OPS, composite, in_place, op
 from .._tensor import Tensor
 from ..kernels import order as kernels
 from ..kernels import rank, scan
@@ -235,6 +235,10 @@ def _cumsum(a: Any, dim: int, dtype: Any) -> Any:
 )
 def _cumprod(a: Any, dim: int, dtype: Any) -> Any:
     return scan.cumprod(a, dim, dtype=None if dtype is None else dtype.np)
+
+
+in_place(_cumsum)
+in_place(_cumprod)
 
 
 def _cumprod_gradient(g: Any, self: Any, dim: int, result: Any) -> Any:

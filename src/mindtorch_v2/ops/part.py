@@ -13,7 +13,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, op, view
 from .._tensor import Tensor, address, memory_owner
-from . import creation
+from . import creation, ranges
 from .view import clone
 
 ALL = slice(None)
@@ -314,7 +314,7 @@ def _as_strided_gradient(g: Tensor, geometry: Any, size: Any, stride: Any, stora
 
 def _places(n: int, size: Any, stride: Any, offset: int) -> Tensor:
     """The flat position in memory of every element looked at."""
-    return as_strided(creation.arange(n), size, stride, offset).reshape(-1)
+    return as_strided(ranges.arange(n), size, stride, offset).reshape(-1)
 
 
 @view(

@@ -11,7 +11,7 @@ import numpy as np
 from .._op import Op, binary, in_place, unary
 from ..kernels import special as kernels
 from .arithmetic import by_operand
-from .creation import arange
+from .ranges import arange
 
 SQRT_PI = math.sqrt(math.pi)
 

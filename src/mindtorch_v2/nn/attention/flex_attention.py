@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._dtype import bool_
-from ...ops.creation import arange, ones
+from ...ops.creation import ones
 from ...ops.matrix import matmul
+from ...ops.ranges import arange
 from .. import functional as F
 
 Mask = Callable[[Any, Any, Any, Any], Any]

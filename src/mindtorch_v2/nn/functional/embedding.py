@@ -8,7 +8,7 @@ from typing import Any
 from ..._dtype import int64
 from ...autograd import grad_mode
 from ...ops import embedding as rows
-from ...ops.creation import arange
+from ...ops.ranges import arange
 
 _MODES = {"sum": rows.SUM, "mean": rows.MEAN, "max": rows.MAX}
 

@@ -9,11 +9,12 @@ from ..._dtype import finfo
 from ..._op import OPS
 from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
-from ...ops.creation import eye, zeros_like
+from ...ops.creation import zeros_like
 from ...ops.join import cat
 from ...ops.matrix import mv, vdot
 from ...ops.norm import norm_except_dim
 from ...ops.norm import weight_norm as _weight_norm
+from ...ops.ranges import eye
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from ... import _dtype
 from ..._tensor import Tensor
 from ...ops.convert import as_tensor
-from ...ops.creation import arange, empty_like
+from ...ops.creation import empty_like
 from ...ops.order import sort
+from ...ops.ranges import arange
 from ...ops.sequence import _pack_padded_sequence, _pad_packed_sequence
 from ...ops.sequence import pad_sequence as _pad_sequence
 

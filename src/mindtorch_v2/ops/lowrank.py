@@ -1,0 +1,45 @@
+"""Factors of low rank by random projection: the singular values that matter of matrices too large for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._front import FRONTS, front
+from .linalg_base import mH
+from .linalg_qr import linalg_qr
+from .linalg_spectral import linalg_svd
+from .matrix import matmul
+
+
+def _basis(a: Any, q: int, niter: int) -> Any:
+    """An orthonormal basis of nearly the range of `a`: that of random combinations, sharpened by power iteration."""
+    start = FRONTS["randn"](a._a.shape[-1], q, dtype=a.dtype, device=a.device)
+    found = linalg_qr(matmul(a, start))[0]
+    for _ in range(niter):
+        found = linalg_qr(matmul(mH(a), found))[0]
+        found = linalg_qr(matmul(a, found))[0]
+    return found
+
+
+@front("svd_lowrank")
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
+    """The singular value decomposition of A (less M, where given), approximated with rank q."""
+    a = A if M is None else A - M
+    basis = _basis(a, 6 if q is None else q, 2 if niter is None else niter)
+    U, S, Vh = linalg_svd(matmul(mH(basis), a), False)
+    return matmul(basis, U), S, mH(Vh)
+
+
+@front("pca_lowrank")
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
+    """Principal components: the approximate singular value decomposition of A with the mean of its columns taken off."""
+    m, n = A._a.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if not (A.is_floating_point() or A.is_complex()):
+        raise ValueError(f"input must be a floating point or complex tensor, not {A.dtype}")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

@@ -1,0 +1,283 @@
+"""Rows of ranges: arange, linspace, logspace, eye; and memory in a given order of dimensions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _device, _dtype
+from .._dtype import dtype as DType
+from .._front import front
+from .._meta import meta
+from .._op import composite, op
+from .._tensor import Tensor, make
+from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype
+
+
+def range_dtype(dtype: Any, *values: Any) -> DType:
+    """The dtype of a range where none is given: int64 unless a bound is a float."""
+    if dtype is not None:
+        return dtype
+    return _dtype.get_default_dtype() if any(isinstance(v, (float, np.floating)) for v in values) else _dtype.int64
+
+
+def range_length(start: Any, end: Any, step: Any, d: DType) -> int:
+    """How many values arange gives."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if d is _dtype.int64:  # torch counts in integers here, and in floating point for all other types
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero")
+    if all(isinstance(v, (int, np.integer)) for v in (start, end, step)):
+        return max(0, -((start - end) // step))
+    return max(0, math.ceil((end - start) / step))
+
+
+def arange_array(start: Any, end: Any, step: Any, d: DType) -> Any:
+    """The values of arange, computed as torch does (start + i * step in the accumulation type)."""
+    count = range_length(start, end, step, d)
+    if d.category == 1:
+        return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start)
+    if all(isinstance(v, (int, np.integer)) for v in (start, end, step)):
+        return (np.arange(count) * step + start).astype(d.np)
+    return (start + np.arange(count) * float(step)).astype(d.np)
+
+
+@op(f"arange(Scalar end, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda end, dtype, layout, device, pin_memory: _arange_call(0, end, 1, dtype, device))  # fmt: skip
+def _arange(end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _ranged(0, end, 1, dtype, device)
+
+
+@op(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda start, end, dtype, layout, device, pin_memory: _arange_call(start, end, 1, dtype, device))  # fmt: skip
+def _arange_start(start: Any, end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _ranged(start, end, 1, dtype, device)
+
+
+@op(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda start, end, step, dtype, layout, device, pin_memory: _arange_call(start, end, step, dtype, device))  # fmt: skip
+def _arange_step(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _ranged(start, end, step, dtype, device)
+
+
+def _ranged(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Any:
+    d = range_dtype(dtype, start, end, step)
+    if _device.usable(device).type == "meta":
+        return meta((range_length(start, end, step, d),), d.np)
+    return arange_array(start, end, step, d).astype(d.np, copy=False)
+
+
+@composite("arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)")
+def _arange_out(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
+    return into(out, make(arange_array(start, end, step, out.dtype)))
+
+
+def _arange_call(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Tensor:
+    made = empty((0,), dtype=range_dtype(dtype, start, end, step), device=device)
+    return _arange_out.function(start, end, step, out=made)
+
+
+def number(value: Any) -> Any:
+    """A range bound as a Python number."""
+    return value._a.item() if isinstance(value, Tensor) else value.item() if isinstance(value, np.generic) else value
+
+
+@front("arange")
+def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
+           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Values from start (0) to end, without end, by step (1)."""
+    given = [number(a) for a in args]
+    if len(given) == 1 and end is None:
+        end = given[0]
+    else:
+        for value in given:
+            if start is None:
+                start = value
+            elif end is None:
+                end = value
+            else:
+                step = value
+    start, end, step = number(start), number(end), number(step)
+    if end is None:
+        raise TypeError('arange() missing 1 required positional arguments: "end"')
+    if out is not None:
+        return _arange_out.function(start or 0, end, 1 if step is None else step, out=out)
+    if step is not None:
+        t = _arange_step.function(0 if start is None else start, end, step, dtype=dtype, device=device)
+    elif start is not None:
+        t = _arange_start.function(start, end, dtype=dtype, device=device)
+    else:
+        t = _arange.function(end, dtype=dtype, device=device)
+    return _finish(t, requires_grad)
+
+
+def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
+    """Evenly spaced values, from both ends towards the middle as torch computes them."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if d.category == 1:
+        start, end = (whole_number(v, d) for v in (start, end))
+    if steps == 0:
+        return np.empty(0, d.np)
+    if steps == 1:
+        return np.asarray([start]).astype(d.np)
+    work = d.np if d.category == 3 or d is _dtype.float64 else np.float64 if d.category < 2 else np.float32
+    start, end = np.asarray(start).astype(work), np.asarray(end).astype(work)
+    step = ((end - start) / np.asarray(steps - 1).astype(work)).astype(work)
+    index = np.arange(steps)
+    lower = start + step * index.astype(work)
+    upper = end - step * (steps - 1 - index).astype(work)
+    return np.where(index < steps // 2, lower, upper).astype(d.np)
+
+
+def whole_number(value: Any, d: DType) -> int:
+    """A bound as an integer of some type."""
+    limits = np.iinfo(d.np)
+    if not limits.min <= value <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {d.name}_t without overflow")
+    return int(value)
+
+
+def _bound(name: str, value: Any, label: str) -> Any:
+    if isinstance(value, Tensor) and value._a.ndim:
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got {label} with {value._a.ndim} dimension(s)."
+        )
+    return 0 if isinstance(value, Tensor) and value.is_meta else number(value)
+
+
+def _linear_range(name: str, array: Any) -> None:
+    """linspace and logspace: a functional row that calls the out= row, and a front for tensors as bounds."""
+    base = ", float base=10.0" if name == "logspace" else ""
+
+    @composite(f"{name}.out(Scalar start, Scalar end, int steps{base}, *, Tensor(a!) out) -> Tensor(a!)")
+    def out_row(start: Any, end: Any, steps: int, *rest: Any) -> Tensor:
+        out = rest[-1]
+        return into(out, make(array(start, end, steps, *rest[:-1], out.dtype)))
+
+    def call(start: Any, end: Any, steps: int, *rest: Any) -> Tensor:
+        dtype, _, device, _ = rest[-4:]
+        made = empty((steps,), dtype=bounds_dtype(dtype, start, end), device=device)
+        return out_row.function(start, end, steps, *rest[:-4], out=made)
+
+    def kernel(start: Any, end: Any, steps: int, *rest: Any) -> Any:
+        dtype, _, device, _ = rest[-4:]
+        d = bounds_dtype(dtype, start, end)
+        if _device.usable(device).type == "meta" and steps >= 0:
+            return meta((steps,), d.np)
+        return array(start, end, steps, *rest[:-4], d)
+
+    row = op(f"{name}(Scalar start, Scalar end, int steps{base}, {_OPTIONS}) -> Tensor", out=False, calls=call)(kernel)
+
+    def public(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+               layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+        if steps is None:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "steps"')
+        if isinstance(steps, float):
+            raise TypeError(f"{name}(): argument 'steps' must be int, not float")
+        if any(isinstance(v, Tensor) and v.is_meta for v in (start, end)):
+            device = _device.META
+        bounds = _bound(name, start, "start"), _bound(name, end, "end")
+        values = (*bounds, int(steps)) + ((base,) if name == "logspace" else ())
+        if out is not None:
+            return out_row.function(*values, out=out)
+        return _finish(row.function(*values, dtype=dtype, device=device), requires_grad)
+
+    public.__name__ = public.__qualname__ = name
+    front(name)(public)
+
+
+def bounds_dtype(dtype: Any, start: Any, end: Any) -> DType:
+    if dtype is not None:
+        return dtype
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    return _dtype.default_complex() if is_complex else _dtype.get_default_dtype()
+
+
+def _logspace_array(start: Any, end: Any, steps: int, base: float, d: DType) -> Any:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if steps == 1:
+        return np.asarray([np.power(float(base), start)]).astype(d.np)
+    work = _dtype.float64 if d.category < 3 else d
+    return np.power(np.asarray(base, work.np), linspace_array(start, end, steps, work)).astype(d.np)
+
+
+_linear_range("linspace", linspace_array)
+_linear_range("logspace", _logspace_array)
+
+
+@composite("eye.m_out(int n, int m, *, Tensor(a!) out) -> Tensor(a!)")
+def _eye_out(n: int, m: int, out: Tensor) -> Tensor:
+    return into(out, make(np.eye(n, m, dtype=out._a.dtype)))
+
+
+@op(f"eye(int n, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda n, dtype, layout, device, pin_memory: _eye_out.function(n, n, out=empty((0,), dtype=dtype, device=device)))  # fmt: skip
+def _eye(n: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _eye_array(n, n, dtype, device)
+
+
+@op(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", out=False,
+    calls=lambda n, m, dtype, layout, device, pin_memory: _eye_out.function(n, m, out=empty((0,), dtype=dtype, device=device)))  # fmt: skip
+def _eye_m(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _eye_array(n, m, dtype, device)
+
+
+def _eye_array(n: int, m: int, dtype: Any, device: Any) -> Any:
+    if n < 0 or m < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m)}")
+    if _device.usable(device).type == "meta":
+        return meta((n, m), np_dtype(dtype))
+    return np.eye(n, m, dtype=np_dtype(dtype))
+
+
+@front("eye")
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Ones on the diagonal, zeros elsewhere."""
+    if out is not None:
+        return _eye_out.function(n, n if m is None else m, out=out)
+    if m is None:
+        return _finish(_eye.function(n, dtype=dtype, device=device), requires_grad)
+    return _finish(_eye_m.function(n, m, dtype=dtype, device=device), requires_grad)
+
+
+@front("range")
+def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Values from start to end, with end, by step; `arange` is what new programs use."""
+    if end is None:
+        start, end = 0, start
+    warnings.warn("torch.range is deprecated: torch.arange leaves out the end, as Python's range does", stacklevel=2)
+    d = _dtype.get_default_dtype() if dtype is None else dtype
+    start, end, step = number(start), number(end), number(step)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step + 1)
+    made = make(start + np.arange(count) * step).to(d)
+    return into(out, made) if out is not None else _finish(made.to(device), requires_grad)
+
+
+@front("empty_permuted")
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                   pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Memory of some size, laid out so that dimension physical_layout[0] varies slowest."""
+    sizes, order = checked_size(size), [int(d) for d in physical_layout]
+    if sorted(order) != list(range(len(sizes))):
+        raise RuntimeError(
+            f"empty_permuted: physical_layout must name each of {len(sizes)} dimensions once, got {order}"
+        )
+    made = empty(tuple(sizes[d] for d in order), dtype=dtype, device=device)
+    return _finish(made.permute(tuple(order.index(d) for d in range(len(order)))), requires_grad)
