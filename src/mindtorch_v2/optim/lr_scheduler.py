@@ -2,140 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
-import weakref
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from .._tensor import Tensor
+from .cycles import CyclicLR, OneCycleLR
 from .optimizer import Optimizer
-
-
-def _set(group: dict[str, Any], value: Any, name: str = "lr") -> None:
-    """Give a group a rate; one that is a tensor keeps its identity."""
-    if isinstance(group[name], Tensor):
-        group[name].fill_(value)
-    else:
-        group[name] = value
-
-
-def _plain(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value
-
-
-class LRScheduler:
-    """Base of schedules that are stepped once an epoch (or batch); subclasses write `get_lr`."""
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        if last_epoch == -1:
-            for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _plain(group["lr"]))
-        else:
-            for position, group in enumerate(optimizer.param_groups):
-                if "initial_lr" not in group:
-                    raise KeyError(
-                        f"param 'initial_lr' is not specified in param_groups[{position}] when resuming an optimizer"
-                    )
-        self.base_lrs: list[Any] = [_plain(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self._watch_steps()
-        self._initial_step()
-
-    def _watch_steps(self) -> None:
-        """Count the optimizer's steps, to warn about a wrong order of calls."""
-        step: Any = self.optimizer.step
-        if hasattr(step, "_wrapped_by_lr_sched"):
-            return
-        reference = weakref.ref(self.optimizer)
-        function = step.__func__
-
-        @functools.wraps(function)
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            optimizer = reference()
-            assert optimizer is not None
-            optimizer._opt_called = True  # type: ignore[attr-defined]
-            return function.__get__(optimizer, type(optimizer))(*args, **kwargs)
-
-        counted._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
-        self.optimizer.step = counted  # type: ignore[method-assign]
-
-    def _initial_step(self) -> None:
-        self._step_count = 0
-        self._is_initial = True
-        try:
-            self.step()
-        finally:
-            self._is_initial = False
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.__dict__.update(state_dict)
-
-    def get_last_lr(self) -> list[Any]:
-        """The rates set by the last step."""
-        return self._last_lr
-
-    def get_lr(self) -> list[Any]:
-        raise NotImplementedError
-
-    def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch (or to a given one)."""
-        if self._step_count == 1 and not self._is_initial and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
-                "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to "
-                "do this will result in PyTorch skipping the first value of the learning rate schedule. See more "
-                "details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            values = self.get_lr()
-        else:
-            warnings.warn(
-                "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
-                "Please use `scheduler.step()` to step the scheduler.",
-                UserWarning,
-                stacklevel=2,
-            )
-            self.last_epoch = epoch
-            closed = getattr(self, "_get_closed_form_lr", None)
-            values = closed() if closed is not None else self.get_lr()
-        self._apply(values)
-
-    def _apply(self, values: Iterable[Any]) -> None:
-        for group, value in zip(self.optimizer.param_groups, values, strict=True):
-            _set(group, value)
-        self._last_lr = [_plain(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _current(self) -> list[Any]:
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-
-class _LRScheduler(LRScheduler):
-    """The old name."""
-
-
-def _per_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
-    """One entry per parameter group."""
-    count = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [value] * count
-    if len(value) != count:
-        raise ValueError(f"Expected {count} {name}, but got {len(value)}")
-    return list(value)
+from .schedule import LRScheduler, _LRScheduler, per_group, plain, set_option
 
 
 class _WithFunctions(LRScheduler):
@@ -160,7 +36,7 @@ class LambdaLR(_WithFunctions):
     """The initial rate times a function of the epoch."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        self.lr_lambdas = _per_group(lr_lambda, optimizer, "lr_lambdas")
+        self.lr_lambdas = per_group(lr_lambda, optimizer, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -171,7 +47,7 @@ class MultiplicativeLR(_WithFunctions):
     """The present rate times a function of the epoch."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        self.lr_lambdas = _per_group(lr_lambda, optimizer, "lr_lambdas")
+        self.lr_lambdas = per_group(lr_lambda, optimizer, "lr_lambdas")
         for f in self.lr_lambdas:
             if not callable(f):
                 raise TypeError(f"lr_lambda should be a function, but got {type(f).__name__}")
@@ -400,7 +276,7 @@ class SequentialLR(LRScheduler):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:
-            _set(group, group["initial_lr"])
+            set_option(group, group["initial_lr"])
         for scheduler in schedulers:
             scheduler.last_epoch -= 1
         schedulers[0]._initial_step()
@@ -449,12 +325,12 @@ class ChainedScheduler(LRScheduler):
                     f"{type(scheduler).__name__} at index {position} in {schedulers}"
                 )
         self._schedulers = schedulers
-        self._last_lr = [_plain(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = [plain(group["lr"]) for group in self.optimizer.param_groups]
 
     def step(self) -> None:  # type: ignore[override]
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = [_plain(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = [plain(group["lr"]) for group in self.optimizer.param_groups]
 
     state_dict = SequentialLR.state_dict
     load_state_dict = SequentialLR.load_state_dict
@@ -475,7 +351,7 @@ class ReduceLROnPlateau(LRScheduler):
         if threshold_mode not in ("rel", "abs"):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
         self.factor, self.optimizer, self.patience, self.cooldown, self.eps = factor, optimizer, patience, cooldown, eps
-        self.min_lrs = _per_group(min_lr, optimizer, "min_lrs")
+        self.min_lrs = per_group(min_lr, optimizer, "min_lrs")
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self.mode_worse = math.inf if mode == "min" else -math.inf
@@ -510,7 +386,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             wanted = max(old * self.factor, floor)
             if old - wanted > self.eps:
-                _set(group, wanted)
+                set_option(group, wanted)
 
     @property
     def in_cooldown(self) -> bool:
@@ -523,173 +399,22 @@ class ReduceLROnPlateau(LRScheduler):
         return a > (best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold)
 
 
-def _momentum_of(group: dict[str, Any], use_beta1: bool) -> float:
-    return group["betas"][0] if use_beta1 else group["momentum"]
-
-
-def _set_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> None:
-    if use_beta1:
-        group["betas"] = (value, *group["betas"][1:])
-    else:
-        group["momentum"] = value
-
-
-class CyclicLR(LRScheduler):
-    """Up and down between two rates."""
-
-    def __init__(self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
-                 step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-                 scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
-                 cycle_momentum: bool = True, base_momentum: Any = 0.8, max_momentum: Any = 0.9,
-                 last_epoch: int = -1) -> None:  # fmt: skip
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        if last_epoch == -1:
-            for group, lr in zip(optimizer.param_groups, _per_group(base_lr, optimizer, "base_lr"), strict=True):
-                _set(group, lr)
-        self.max_lrs = _per_group(max_lr, optimizer, "max_lr")
-        up = float(step_size_up)
-        down = up if step_size_down is None else float(step_size_down)
-        self.total_size, self.step_ratio = up + down, up / (up + down)
-        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
-        self.mode, self.gamma, self._scale_fn_custom, self.scale_mode = mode, gamma, scale_fn, scale_mode
-        if scale_fn is None:
-            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
-        self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-            self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = _per_group(base_momentum, optimizer, "base_momentum")
-            self.max_momentums = _per_group(max_momentum, optimizer, "max_momentum")
-            if last_epoch == -1:
-                for group, high, low in zip(
-                    optimizer.param_groups, self.max_momentums, self.base_momentums, strict=True
-                ):
-                    _set_momentum(group, high, self.use_beta1)
-                    group["max_momentum"], group["base_momentum"] = high, low
-        super().__init__(optimizer, last_epoch)
-        self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
-
-    def scale_fn(self, x: float) -> float:
-        """How much of the amplitude is used in a cycle (or at an iteration)."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
-
-    def get_lr(self) -> list[Any]:
-        cycle = math.floor(1 + self.last_epoch / self.total_size)
-        x = 1.0 + self.last_epoch / self.total_size - cycle
-        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
-        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        if self.cycle_momentum:
-            for group, low, high in zip(
-                self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
-            ):
-                _set_momentum(group, high - (high - low) * height * scale, self.use_beta1)
-        return [b + (m - b) * height * scale for b, m in zip(self.base_lrs, self.max_lrs, strict=True)]
-
-    def state_dict(self) -> dict[str, Any]:
-        state = super().state_dict()
-        custom = state.pop("_scale_fn_custom")
-        plain = custom is None or isinstance(custom, type(lambda: 0))
-        return {**state, "_scale_fn_custom": None if plain else custom.__dict__.copy()}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        saved = dict(state_dict)
-        custom = saved.pop("_scale_fn_custom", None)
-        self.__dict__.update(saved)
-        if custom is not None and self._scale_fn_custom is not None:
-            self._scale_fn_custom.__dict__.update(custom)
-
-
-class OneCycleLR(LRScheduler):
-    """One rise to the highest rate, then down far below the first one."""
-
-    def __init__(self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
-                 steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
-                 cycle_momentum: bool = True, base_momentum: Any = 0.85, max_momentum: Any = 0.95,
-                 div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False,
-                 last_epoch: int = -1) -> None:  # fmt: skip
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
-        if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
-        if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self._anneal_func_type = anneal_strategy
-        self._schedule_phases = self._phases(float(pct_start), three_phase)
-        if last_epoch == -1:
-            for group, high in zip(optimizer.param_groups, _per_group(max_lr, optimizer, "max_lr"), strict=True):
-                group["initial_lr"] = high / div_factor
-                group["max_lr"] = high
-                group["min_lr"] = group["initial_lr"] / final_div_factor
-        self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-            self.use_beta1 = "betas" in optimizer.defaults
-            lows, highs = (_per_group(m, optimizer, "momentum") for m in (base_momentum, max_momentum))
-            if last_epoch == -1:
-                for group, low, high in zip(optimizer.param_groups, lows, highs, strict=True):
-                    _set_momentum(group, high, self.use_beta1)
-                    group["max_momentum"], group["base_momentum"] = high, low
-        super().__init__(optimizer, last_epoch)
-
-    def _phases(self, start: float, three: bool) -> list[dict[str, Any]]:
-        def phase(end: float, a: str, b: str, m: str, n: str) -> dict[str, Any]:
-            return {"end_step": end, "start_lr": a, "end_lr": b, "start_momentum": m, "end_momentum": n}
-
-        rise = phase(start * self.total_steps - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
-        if not three:
-            return [rise, phase(self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
-        return [
-            rise,
-            phase(2 * start * self.total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-            phase(self.total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-        ]
-
-    def _anneal(self, start: float, end: float, share: float) -> float:
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
-        return (end - start) * share + start
-
-    def get_lr(self) -> list[Any]:
-        step = self.last_epoch
-        if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
-        rates = []
-        for group in self.optimizer.param_groups:
-            begin = 0.0
-            for position, phase in enumerate(self._schedule_phases):
-                end = phase["end_step"]
-                if step <= end or position == len(self._schedule_phases) - 1:
-                    share = (step - begin) / (end - begin)
-                    rate = self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share)
-                    if self.cycle_momentum:
-                        value = self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
-                        _set_momentum(group, value, self.use_beta1)
-                    break
-                begin = end
-            rates.append(rate)
-        return rates
-
-
-def _total_steps(total: int | None, epochs: int | None, per_epoch: int | None) -> int:
-    if total is not None:
-        if total <= 0 or not isinstance(total, int):
-            raise ValueError(f"Expected positive integer total_steps, but got {total}")
-        return total
-    if epochs is not None and per_epoch is not None:
-        if not isinstance(epochs, int) or epochs <= 0:
-            raise ValueError(f"Expected positive integer epochs, but got {epochs}")
-        if not isinstance(per_epoch, int) or per_epoch <= 0:
-            raise ValueError(f"Expected positive integer steps_per_epoch, but got {per_epoch}")
-        return epochs * per_epoch
-    raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+    "_LRScheduler",
+]

@@ -196,19 +196,7 @@ def multi_head_attention_forward(
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     target, batch, width = query.shape
-    key_padding_mask = _canonical_mask(
-        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
-    )
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
-        )
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None  # the hint says it all
-    else:
-        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
-        is_causal = is_causal and key_padding_mask is None
+    attn_mask, key_padding_mask, is_causal = _settled(attn_mask, key_padding_mask, is_causal, need_weights, query.dtype)
     _check_widths(width, embed_dim_to_check, num_heads, key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
@@ -244,6 +232,20 @@ def multi_head_attention_forward(
     output = linear(attended.permute(2, 0, 1, 3).reshape(batch * target, width), out_proj_weight, out_proj_bias)
     output = output.view(target, batch, output.size(1))
     return output if batched else output.squeeze(1), None
+
+
+def _settled(mask: Any, padding_mask: Any, is_causal: bool, need_weights: bool, dtype: Any) -> tuple[Any, Any, bool]:
+    """Both masks as what is added to scores, and whether the hint that they are causal is to be followed."""
+    padding_mask = _canonical_mask(padding_mask, "key_padding_mask", _none_or_dtype(mask), "attn_mask", dtype)
+    if is_causal and mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and padding_mask is None and not need_weights:
+        return None, None, True  # the hint says it all
+    mask = _canonical_mask(mask, "attn_mask", None, "", dtype, check_other=False)
+    return mask, padding_mask, is_causal and padding_mask is None
 
 
 def _check_widths(width: int, wanted: int, heads: int, key: Any, value: Any, separate: bool) -> None:
