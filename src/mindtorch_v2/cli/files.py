@@ -11,7 +11,8 @@ from pathlib import Path
 from ..profiler.capture import Capture
 from ..profiler.export import FORMATS, write
 from ..profiler.load import load
-from .terminal import UserError, Working
+from ..profiler.program import SPOOL, TRACE, nested_steps
+from .terminal import UserError, Working, say
 
 STDIN = "-"
 _READABLE = "a Chrome trace (.json, .json.gz) of torch or of this package, or a spool (.mtspool)"
@@ -22,28 +23,33 @@ def read_capture(path: str) -> Capture:
     if path == STDIN:
         return _read_stdin()
     if os.path.isdir(path):
-        return read_capture(_inside(path))
+        # Steps in a spool are as they were announced; those in the trace beside it have been settled.
+        return nested_steps(read_capture(_inside(path)))
     if not os.path.exists(path):
         raise UserError(f"no such file: {path}; give {_READABLE}")
     return _load(path, path)
 
 
 def _inside(folder: str) -> str:
-    """The trace in a folder that `mindtorch profile` wrote."""
-    for name in ("trace.json", "trace.json.gz", "capture.mtspool"):
+    """The capture in a folder that `mindtorch profile` wrote; the spool is read fastest and tells most."""
+    for name in (SPOOL, TRACE, f"{TRACE}.gz"):
         path = os.path.join(folder, name)
         if os.path.exists(path):
             return path
-    raise UserError(f"no trace.json in the folder {folder}; give {_READABLE}")
+    raise UserError(f"neither {SPOOL} nor {TRACE} in the folder {folder}; give {_READABLE}")
 
 
 def _load(path: str, shown: str) -> Capture:
     with Working(f"reading {shown}"):
         try:
-            return load(path)
+            capture = load(path)
         except (ValueError, KeyError, EOFError, gzip.BadGzipFile) as error:
-            reason = str(error).replace("\n", " ") or type(error).__name__
+            reason = str(error).replace("\n", " ").removeprefix(f"{shown}: ") or type(error).__name__
             raise UserError(f"cannot read {shown}: {reason}; give {_READABLE}") from error
+    for note in capture.notes:
+        if "nothing is missing" not in note:
+            say(f"note: {shown}: {note}")
+    return capture
 
 
 def _read_stdin() -> Capture:

@@ -71,8 +71,6 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def run(options: argparse.Namespace) -> int:
     capture = read_capture(options.file)
-    for note in capture.notes:
-        say(f"note: {note}")
     if options.module is not None:
         capture = inside_modules(capture, options.module)
     whole = rows_of(capture, options.by, options.stack_depth, options.python)
