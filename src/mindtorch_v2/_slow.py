@@ -77,10 +77,9 @@ def _watched_slow(
 ) -> Any:
     watcher.given(args[: len(op.schema.arguments)], f"aten::{op.text}")
     result = run(op, args)
-    if op.schema.returns_list:
-        watcher.made((list(result),))
-    else:
-        watcher.made(tuple(result) if len(op.schema.returns) > 1 else (result,))
+    if result is not None:
+        several = isinstance(result, (list, tuple)) and not op.schema.returns_list
+        watcher.made(tuple(result) if several else (result,))
     return result
 
 

@@ -108,6 +108,35 @@ def test_lists_none_and_dtypes_are_described(observer: ExecutionTraceObserver, t
     assert (zeros["values"][:2], zeros["types"][:2]) == ([[2], 4], ["GenericList[Int]", "Int"])
 
 
+def test_ops_without_a_result_have_no_outputs(observer: ExecutionTraceObserver, tmp_path: Path) -> None:
+    x = torch.ones(2)
+    found = watched(observer, tmp_path / "trace.json", lambda: torch._foreach_mul_([x], 2.0))
+    assert named(found, "aten::_foreach_mul_")["outputs"]["values"] == []
+    assert x.tolist() == [2.0, 2.0]
+
+
+def test_a_program_runs_the_same_and_every_event_has_its_node(observer: ExecutionTraceObserver, tmp_path: Path) -> None:
+    def losses(**options: Any) -> tuple[list[float], list[str]]:
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 2))
+        optimizer = torch.optim.AdamW(net.parameters())
+        found = []
+        with profile(**options) as prof:
+            for _ in range(2):
+                loss = net(torch.randn(3, 4)).square().mean()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+                optimizer.step()
+                found.append(loss.item())
+        return found, sorted(event.name for event in prof.events())
+
+    observer.register_callback(tmp_path / "trace.json")
+    alone = losses()
+    assert losses(execution_trace_observer=observer) == alone
+    names = sorted(node["name"] for node in nodes(tmp_path / "trace.json") if node["name"] not in (PROCESS, THREAD))
+    assert names == alone[1]
+
+
 def test_nodes_of_the_graph_are_in_the_trace(observer: ExecutionTraceObserver, tmp_path: Path) -> None:
     x = torch.ones(2, requires_grad=True)
     found = watched(observer, tmp_path / "trace.json", lambda: (x * 3).sum().backward())
