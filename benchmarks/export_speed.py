@@ -75,6 +75,37 @@ def measure(mode: str, suffix: str, folder: Path) -> dict[str, Export]:
     }
 
 
+def train(package: ModuleType, steps: int) -> None:
+    nn = package.nn
+    net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    loss, optimizer = nn.CrossEntropyLoss(), package.optim.SGD(net.parameters(), lr=0.1)
+    x, y = package.ones((5, 8)), package.tensor([0, 1, 2, 3, 0])
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss(net(x), y).backward()
+        optimizer.step()
+
+
+def training(options: dict[str, bool], path: Path) -> dict[str, float]:
+    """Nanoseconds an event of a trace of training steps, with arrows, many names and many shapes in it."""
+    found: dict[str, list[float]] = {name: [] for name in packages()}
+    for _ in range(3):
+        for name, package in packages().items():
+            train(package, 3)
+            prof = package.profiler.profile(**options)
+            prof.start()
+            train(package, 500)
+            prof.stop()
+            began = time.thread_time_ns()
+            prof.export_chrome_trace(str(path))
+            took = time.thread_time_ns() - began
+            found[name].append(took / path.read_bytes().count(b'"ph"'))
+    return {name: statistics.median(samples) for name, samples in found.items()}
+
+
+EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
+
+
 def main() -> None:
     times, sizes = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +116,12 @@ def main() -> None:
                 name = f"{mode} {suffix}"
                 times.append(Row(name, ours.seconds * 1e3, theirs and theirs.seconds * 1e3, bound=bound))
                 sizes.append(Row(name, ours.size / 1e6, theirs and theirs.size / 1e6, bound=1.0))
+        steps = []
+        for title, options in (("plain", {}), ("shapes, memory and stacks", EVERYTHING)):
+            both = training(options, Path(folder) / "training.json")
+            steps.append(Row(f"training steps, {title}", both[OURS], both.get(THEIRS), bound=BOUNDS[".json"]))
     report("export_time", times, "ms")
+    report("export_training", steps, "ns/event")
     report("export_size", sizes, "MB")
 
 
