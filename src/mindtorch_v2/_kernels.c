@@ -332,7 +332,31 @@ WIDE static void sum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_
     for (Py_ssize_t r = 0; r < rows; r++) out[r] = (float)sum_of(x + r * n, n);
 }
 
+#define SHORT 64
+#define SHELF 1024
+
+/* Rows too short for a vector loop each: as many as fit on a shelf go through exp together. */
+#define SHORT_ROWS(FINISH)                                                                                             \
+    float shelf[SHELF];                                                                                                \
+    for (Py_ssize_t group = SHELF / n; rows > 0; rows -= group, x += group * n, out += group * n) {                    \
+        if (group > rows) group = rows;                                                                                \
+        for (Py_ssize_t r = 0; r < group; r++) {                                                                       \
+            float peak = peak_of(x + r * n, n);                                                                        \
+            for (Py_ssize_t i = r * n; i < (r + 1) * n; i++) out[i] = x[i] - peak;                                     \
+        }                                                                                                              \
+        SIMD for (Py_ssize_t i = 0; i < group * n; i++) shelf[i] = exp_of(out[i]);                                     \
+        for (Py_ssize_t r = 0; r < group; r++) {                                                                       \
+            double sum = sum_of(shelf + r * n, n);                                                                     \
+            FINISH                                                                                                     \
+        }                                                                                                              \
+    }
+
 WIDE static void softmax_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t n) {
+    if (n < SHORT) {
+        SHORT_ROWS(float scale = (float)(1.0 / sum);
+                   for (Py_ssize_t i = r * n; i < (r + 1) * n; i++) out[i] = shelf[i] * scale;)
+        return;
+    }
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
         float peak = peak_of(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i] - peak);
@@ -342,6 +366,10 @@ WIDE static void softmax_loop(const float *x, float *out, Py_ssize_t rows, Py_ss
 }
 
 WIDE static void log_softmax_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t n) {
+    if (n < SHORT) {
+        SHORT_ROWS(float level = (float)log(sum); for (Py_ssize_t i = r * n; i < (r + 1) * n; i++) out[i] -= level;)
+        return;
+    }
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
         float peak = peak_of(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i] - peak);

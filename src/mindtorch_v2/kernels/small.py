@@ -31,22 +31,22 @@ def is_small(a: Array) -> bool:
 # ---------------------------------------------------------------------------------------------------- softmax
 
 
-def softmax(a: Array, dim: int) -> Array:
-    if dim == -1 or dim == a.ndim - 1:
-        fused = by_rows("softmax", a)
-        if fused is not None:
-            return np.asarray(fused)
+def softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
+    if C is not None and (dim == -1 or dim == a.ndim - 1):
+        fused = np.empty(a.shape, a.dtype)
+        if C.softmax(a, fused):
+            return fused
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
     np.exp(result, result)
     result /= _add(result, dim, None, None, True)
     return result
 
 
-def log_softmax(a: Array, dim: int) -> Array:
-    if dim == -1 or dim == a.ndim - 1:
-        fused = by_rows("log_softmax", a)
-        if fused is not None:
-            return np.asarray(fused)
+def log_softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
+    if C is not None and (dim == -1 or dim == a.ndim - 1):
+        fused = np.empty(a.shape, a.dtype)
+        if C.log_softmax(a, fused):
+            return fused
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
     result -= np.log(_add(np.exp(result), dim, None, None, True))
     return result
@@ -75,13 +75,17 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
 # ---------------------------------------------------------------------------------------------------- nll_loss
 
 
+def picked_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array] | None:
+    """``nll_loss`` for any number of float32 rows, by a compiled loop; None for what it does not take."""
+    summed = C.sum_picked(x, target) if C is not None and reduction else None
+    if summed is None:
+        return None
+    size = target.size
+    return np.array(-summed / size if reduction == 1 else -summed, F32), np.array(size, F32)
+
+
 def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     """``nll_loss`` of (batch, classes) without weights, where no target is to be ignored."""
-    if C is not None and reduction:
-        summed = C.sum_picked(x, target)
-        if summed is not None:
-            size = target.size
-            return np.array(-summed / size if reduction == 1 else -summed, x.dtype), np.array(size, x.dtype)
     if _lowest(target) < 0:
         raise IndexError
     picked = x[np.arange(target.size), target]

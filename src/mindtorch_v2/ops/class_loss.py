@@ -71,6 +71,10 @@ def _plain(x: Any, target: Any, weight: Any, ignore_index: int) -> bool:
     ),
 )
 def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    if weight is None and ignore_index < 0:
+        picked = small.picked_loss(x, target, reduction)
+        if picked is not None:
+            return picked
     if _plain(x, target, weight, ignore_index):
         try:
             return small.nll_loss(x, target, reduction)

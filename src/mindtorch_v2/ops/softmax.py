@@ -47,7 +47,7 @@ softmax_backward_data = op(
 
 @op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    fast=(_SMALL, lambda a, dim, half_to_float: small.softmax(a, dim)),
+    fast=(_SMALL, small.softmax),
     self=lambda g, result, dim, self_dtype: softmax_backward_data(g, result, dim, self_dtype),
 )
 def _softmax(a: Any, dim: int, half_to_float: bool) -> Any:
@@ -80,7 +80,7 @@ log_softmax_backward_data = op(
 
 @op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    fast=(_SMALL, lambda a, dim, half_to_float: small.log_softmax(a, dim)),
+    fast=(_SMALL, small.log_softmax),
     self=lambda g, result, dim, self_dtype: log_softmax_backward_data(g, result, dim, self_dtype),
 )
 def _log_softmax(a: Any, dim: int, half_to_float: bool) -> Any:

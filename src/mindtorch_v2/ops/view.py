@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device
+from .. import _device, _tap
 from .._change import type_name
 from .._codegen import MISSING
 from .._dtype import FROM_NUMPY
@@ -22,7 +22,8 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, view
 from .._size import Size
-from .._tensor import Tensor, alias, element_strides, storage_of
+from .._tensor import FAST, Tensor, alias, element_strides, make, storage_of
+from ..autograd.graph import edge
 from ..autograd.methods import cut
 from .permute import movedim as movedim
 from .permute import permute as permute
@@ -178,6 +179,8 @@ def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
     possible = view_array(a, size)
     if possible is not None:
         return _reshape_alias.function(self, size, element_strides(possible))
+    if not _tap.NAMESPACE["HOOK"] and type(self) in FAST and edge(self) is None:
+        return make(a.reshape(size))
     return _unsafe_view.function(clone(self, memory_format=_device.contiguous_format), size)
 
 
