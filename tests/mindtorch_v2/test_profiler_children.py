@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -171,6 +172,19 @@ def test_workers_of_a_data_loader_are_recorded_each_on_its_own() -> None:
     for place in workers.values():
         assert names_of(capture, place).count("aten::mul") == 4
     assert any(name.startswith("enumerate(DataLoader)") for name in names_of(capture, 0))
+
+
+def test_workers_of_a_pool_are_recorded_though_it_kills_them() -> None:
+    with profile(workers=True) as prof, multiprocessing.get_context("fork").Pool(2) as pool:
+        assert sum(pool.map(one_op, range(6), chunksize=1)) == 6
+    capture = capture_of(prof)
+    found = [name for place in range(1, len(capture.tracks)) for name in names_of(capture, place)]
+    assert found == ["in a pool"] * 6
+
+
+def one_op(number: int) -> int:
+    with op("in a pool"):
+        return 1
 
 
 def test_workers_that_outlive_the_window_are_in_it_up_to_its_end() -> None:

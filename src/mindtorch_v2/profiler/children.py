@@ -9,6 +9,7 @@ import _thread
 import atexit
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -224,9 +225,20 @@ _finishing = _thread.RLock()
 _exit = os._exit
 
 
+# Threads that are writing the end of this process, and signals that have to wait for them.
+_ending: list[int] = []
+_late_signals: list[int] = []
+
+
 def _finish_all() -> None:
-    for family in _families:
-        family.finish()
+    _ending.append(_thread.get_ident())
+    try:
+        for family in _families:
+            family.finish()
+    finally:
+        _ending.pop()
+    if _late_signals and not _ending:
+        _die(_late_signals.pop())
 
 
 def _last_words(status: int) -> None:
@@ -235,6 +247,23 @@ def _last_words(status: int) -> None:
         _finish_all()
     finally:
         _exit(status)
+
+
+def _terminated(number: int, frame: object) -> None:
+    """Pools end their workers with SIGTERM, which is no reason to lose what they did last."""
+    if _thread.get_ident() in _ending:
+        # It comes in the middle of the end.
+        _late_signals.append(number)
+        return
+    try:
+        _finish_all()
+    finally:
+        _die(number)
+
+
+def _die(number: int) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _born() -> None:
@@ -249,6 +278,8 @@ def _born() -> None:
         family.begin()
     os._exit = _last_words  # type: ignore[assignment]
     atexit.register(_finish_all)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
 
 
 if hasattr(os, "register_at_fork"):

@@ -65,6 +65,12 @@ def clock_facts() -> dict[str, Any]:
     return {"clock": clock_name(), "clock_ns": _tap.clock(), "unix_ns": time.time_ns()}
 
 
+def main_thread_id() -> int:
+    """What the operating system calls the main thread. After a fork Python remembers the number it had before."""
+    main = threading.main_thread()
+    return threading.get_native_id() if threading.current_thread() is main else main.native_id or 0
+
+
 class _Piece(NamedTuple):
     """Packed rows on their way to the file."""
 
@@ -104,7 +110,7 @@ class Spool:
             "version": 1,
             "pid": self.pid,
             "process_name": self._said_name,
-            "main_thread": threading.main_thread().native_id or 0,
+            "main_thread": main_thread_id(),
             "memory_kind": MEMORY_KIND,
             **clock_facts(),
             "python": sys.version.split()[0],

@@ -15,7 +15,7 @@ from .chunks import Chunk
 from .config import RecordOptions
 from .frames import COLLECTIONS, TRACER, StackReader
 from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
-from .spool import Spool, SpoolWindow
+from .spool import Spool, SpoolWindow, main_thread_id
 from .stored import read_rows
 from .tracks import bounds_of, track_of
 
@@ -78,7 +78,7 @@ class Recording:
             self.pid,
             process_name(),
             pauses=session.pauses,
-            main_thread=threading.main_thread().native_id or 0,
+            main_thread=main_thread_id(),
             notes=self._notes(),
         )
         if self._others is not None:
