@@ -51,7 +51,8 @@ _INT, _TEXT, _TIME = r"(\d{1,18})", r'"([^"\\\x00-\x1f]*)"', r"(\d{1,16}\.\d{3})
 _LAYOUT = (
     rf'{{ "ph": "X", "cat": "(cpu_op|user_annotation|python_function)", "name": {_TEXT}, "pid": {_INT}, "tid": {_INT}, '
     rf'"ts": {_TIME}, "dur": {_TIME}, "args": {{ (?:"External id": {_INT}, )?(?:"Record function id": \d+, )?'
-    rf'(?:"Sequence number": {_INT}, "Fwd thread id": \d+, )?(?:"Python parent id": (?:\d+|null), "Python id": \d+, )?'
+    rf'(?:"Sequence number": {_INT}, )?(?:"Fwd thread id": \d+, )?'
+    r'(?:"Python thread": \d+, )?(?:"Python parent id": (?:\d+|null), "Python id": \d+, )?'
     r'(?:"Ev Idx": \d+, )?(?:"Record function id": \d+, )?([^{}]*)} } ,'
     rf'|{{ "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "\[memory\]", "pid": {_INT}, "tid": {_INT}, '
     rf'"ts": {_TIME}, "args": {{ (?:"Ev Idx": \d+, )?"Total Reserved": \d+, "Total Allocated": \d+, '
@@ -65,7 +66,7 @@ for _mark, _pattern in {"{ ": r"\{\s*", "} ": r"\}\s*", ", ": r"\s*,\s*", '": ':
     _LAYOUT = _LAYOUT.replace(_mark, _pattern)
 _COMMON_EVENT = re.compile(rf"\s*(?:{_LAYOUT})").match
 # Arguments that must not stand among those which many events share.
-_NUMBERS = frozenset(("External id", "Sequence number"))
+_NUMBERS = frozenset(("External id", "Sequence number", "Python id"))
 _REGION_GROUPS, _MEMORY_GROUPS = 9, 14
 
 Formula = Callable[[Any], int]
