@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import _functions
+from mindtorch_v2._functions import _codes
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
 
 
@@ -201,7 +201,7 @@ def test_ops_in_use_are_made_ready_before_the_window_opens() -> None:
     x + x
     with profile(record_shapes=True, with_stack=True):
         pass
-    assert ("add.Tensor", 3) in _functions._codes
+    assert ("add.Tensor", 3) in _codes
 
 
 def test_autograd_knows_whether_something_records() -> None:
