@@ -572,3 +572,26 @@ def test_the_background_thread_flushes_without_being_asked(tmp_path: Path) -> No
 
 def test_a_spool_says_which_clock_it_counts() -> None:
     assert spool.clock_name() == _tap.time.get_clock_info("perf_counter").implementation
+
+
+def test_profilers_inside_and_beside_a_spooled_one_lose_nothing(tmp_path: Path) -> None:
+    def work(name: str) -> None:
+        for _ in range(3):
+            with op(name):
+                pass
+            flush()
+
+    first, second = profile(spool=tmp_path / "first.mtspool"), profile(spool=tmp_path / "second.mtspool")
+    first.start()
+    work("one")
+    second.start()
+    with profile() as inner:
+        work("two")
+    first.stop()
+    work("three")
+    second.stop()
+    expected = {first: ["one", "two"], second: ["two", "three"], inner: ["two"]}
+    for prof, parts in expected.items():
+        assert [event.name for event in prof.events()] == [name for name in parts for _ in range(3)]
+    assert names(recover(tmp_path / "first.mtspool")) == ["one"] * 3 + ["two"] * 3
+    assert names(recover(tmp_path / "second.mtspool")) == ["two"] * 3 + ["three"] * 3
