@@ -280,7 +280,24 @@ def result_type(op: Op) -> Any:
             fields = ",\n".join(f"{f}={v!r}" for f, v in zip(self._fields, self, strict=True))
             return f"torch.return_types.{name}(\n{fields})"
 
-        found = type(name, (base,), {"__repr__": __repr__, "__slots__": (), "__module__": "torch.return_types"})
+        def __new__(cls: Any, *values: Any) -> Any:
+            """From the fields, or from one sequence of them as torch's types are made."""
+            return tuple.__new__(cls, values[0] if len(values) == 1 < len(cls._fields) else values)
+
+        count = len(op.schema.result_names)
+        found = type(
+            name,
+            (base,),
+            {
+                "__repr__": __repr__,
+                "__new__": __new__,
+                "__slots__": (),
+                "__module__": "torch.return_types",
+                "n_fields": count,
+                "n_sequence_fields": count,
+                "n_unnamed_fields": 0,
+            },
+        )
         RETURN_TYPES[key] = found
         RETURN_TYPES.setdefault(name, found)
     return found
