@@ -64,6 +64,7 @@ def test_a_running_program_is_watched_and_profiled(
     assert view["pid"] == running.pid
     assert not view["recording"]
     assert {"aten::tanh", "aten::mm"} <= {row["name"] for row in view["rows"]}
+    assert ask("top", "--list").stdout == f"{pid} program.py\n"
     assert ask("attach", pid, "status").stdout == f"{pid}: program.py: not profiled\n"
     assert ask("attach", pid, "start", "--shapes", "-o", "out").returncode == 0
     shown = ask("top", pid, "--count", "1", "--interval", "0.1").stdout

@@ -8,6 +8,7 @@ examples:
   mindtorch top
   mindtorch top 4242 --interval 5
   mindtorch top --once --json
+  mindtorch top --list
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", dest="count", action="store_const", const=1, help="one view")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="operators shown (20)")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each view")
+    parser.add_argument("--list", action="store_true", help="list the programs that can be watched")
 
 
 def _seconds(text: str) -> float:
@@ -45,6 +47,10 @@ def _seconds(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.list:
+        for pid in wire.programs():
+            print(pid, " ".join(wire.request(pid, {"do": "status"})["program"]))
+        return OK
     pid = options.pid if options.pid is not None else newest()
     views = 0
     redraw = sys.stdout.isatty() and not options.json
