@@ -204,6 +204,30 @@ def test_gpu_rows_survive_another_export(tmp_path: Path) -> None:
     assert {row.key: row.self_device_time_total for row in back.key_averages()}["aten::addmm"] == 30
 
 
+def test_memory_of_a_gpu_is_counted_apart(tmp_path: Path) -> None:
+    def memory(ts: float, nbytes: int, device: int) -> dict[str, Any]:
+        args = {
+            "Bytes": nbytes,
+            "Addr": 64,
+            "Device Id": 0,
+            "Device Type": device,
+            "Total Allocated": 9,
+            "Total Reserved": 10,
+        }
+        return {"ph": "i", "name": "[memory]", "pid": 9, "tid": 9, "ts": ts, "args": args}
+
+    events = [*gpu_trace(), memory(112.0, 100, 1), memory(116.0, 1024, 1), memory(117.0, 7, 0), memory(150.0, -24, 1)]
+    first = load(write_json(tmp_path / "a.json", events))
+    first.export(tmp_path / "b.json")
+    for back in (first, load(tmp_path / "b.json")):
+        rows = {row.key: row for row in back.key_averages() if row.device_type.name == "CPU"}
+        addmm, linear = rows["aten::addmm"], rows["aten::linear"]
+        assert (addmm.device_memory_usage, addmm.cpu_memory_usage) == (1000, 7)
+        assert (linear.device_memory_usage, linear.self_device_memory_usage) == (1100, 100)
+        assert "Self CUDA Mem" in back.key_averages().table()
+        assert back.events().key_averages().table() == back.key_averages().table()
+
+
 def test_regions_given_by_their_ends(tmp_path: Path) -> None:
     ends = [
         {"ph": "B", "cat": "cpu_op", "name": "outer", "pid": 1, "tid": 1, "ts": 1},

@@ -208,6 +208,9 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
     }
     if metrics.use_device:
         summed["device_time_total"] = [ns / 1000 for ns in sums(metrics.device_ns)]
+        summed["device_memory_usage"] = sums(metrics.device_memory)
+        own = _without_children(metrics.device_memory, parent, shown)
+        summed["self_device_memory_usage"] = sums(own)
         summed["self_device_time_total"] = [ns / 1000 for ns in sums(metrics.self_device_ns)]
     for number, (key, place) in enumerate(zip(keys, first)):
         row = _first_row(view, place, int(parent[place]), grouping)

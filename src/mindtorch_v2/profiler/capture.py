@@ -103,6 +103,9 @@ class Track:
     device_index: int = 0
     # What ties work on a device to the region of its process that launched it: equal numbers; 0 for none.
     link: NDArray[np.int64] | None = None
+    # Allocations and frees on devices that the thread asked for, a row each: time, bytes, address, place of the device,
+    # and what the device's allocator then had given out and reserved.
+    device_memory: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)

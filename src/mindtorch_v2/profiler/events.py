@@ -134,7 +134,7 @@ class FunctionEvent(FormattedTimesMixin):
     node_id: int = -1
     count: int = 1
     use_device: str | None = None
-    device_memory_usage: int = 0
+    device_memory_usage: int
     is_async: bool = False
     is_remote: bool = False
     device_type: DeviceType = DeviceType.CPU
@@ -496,6 +496,7 @@ READERS: dict[str, Reader] = {
     "stack": lambda view, place: list(view.metrics.stack_of(place)),
     "scope": lambda view, place: view.kind(place).scope,
     "cpu_memory_usage": lambda view, place: int(view.metrics.memory[place]),
+    "device_memory_usage": lambda view, place: int(view.metrics.device_memory[place]),
     "sequence_nr": lambda view, place: int(view.metrics.seq[place]),
     "device_index": _of_regions(_device_index, 0),
     "device_resource_id": _device_resource,

@@ -5,6 +5,7 @@ It owns what the fields of such a file mean. It executes nothing of it and keeps
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -28,7 +29,7 @@ from .jsonstream import JsonStream, TraceError
 _MOST_LANES = (1 << 15) - 1
 _EVALUATE = "autograd::engine::evaluate_function: "
 _LIMIT_NS = 1 << 61
-_ROW, _MEMORY_ROW = struct.Struct("=4q3i"), struct.Struct("=3q")
+_ROW, _MEMORY_ROW, _DEVICE_MEMORY_ROW = struct.Struct("=4q3i"), struct.Struct("=3q"), struct.Struct("=6q")
 _ROW_TYPE = np.dtype("i8,i8,i8,i8,i4,i4,i4")
 # What a trace says of its own form, not of the run.
 _FORM_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", *TRACE_FLAGS}
@@ -106,16 +107,22 @@ class _Lane:
     # Packed rows of regions (times, sequence number, link, kind, inputs, stack) and of memory (time, bytes, address).
     rows: bytearray = field(default_factory=bytearray)
     memory: bytearray = field(default_factory=bytearray)
+    device_memory: bytearray = field(default_factory=bytearray)
     open: list[dict[str, Any]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.rows) + len(self.memory)
+        return len(self.rows) + len(self.memory) + len(self.device_memory)
 
     def columns(self) -> NDArray[Any]:
         return np.frombuffer(self.rows, _ROW_TYPE)
 
     def memory_columns(self) -> NDArray[np.int64]:
         return np.frombuffer(self.memory, np.int64).reshape(-1, 3)
+
+    def device_memory_rows(self) -> NDArray[np.int64]:
+        """In order of time."""
+        rows = np.frombuffer(self.device_memory, np.int64).reshape(-1, 6)
+        return rows[np.argsort(rows[:, 0], kind="stable")]
 
 
 class StackTexts:
@@ -168,6 +175,7 @@ def _whole(value: Any, otherwise: int) -> int:
     return value if type(value) is int and abs(value) < 1 << 63 else otherwise
 
 
+@functools.cache
 def _careful(formula: Formula | None) -> Formula | None:
     """A formula that counts nothing for inputs such as no call of the op can have had."""
 
@@ -202,7 +210,7 @@ class _Reader:
         self.device_type = DeviceType.CUDA
         self.backward: set[str] = set()
         self.notes: list[str] = []
-        self._negative = self._device_memory = 0
+        self._negative = 0
         self._steps: dict[str, Callable[[dict[str, Any]], None]] = {
             "X": self._region,
             "B": lambda event: self._lane(event).open.append(event),
@@ -387,11 +395,12 @@ class _Reader:
         name = event.get("name")
         if name == MEMORY_EVENT_NAME:
             args = event["args"]
-            if args.get("Device Type", 0) != 0:
-                self._device_memory += 1
-                return
-            row = _MEMORY_ROW.pack(_nanoseconds(event["ts"]), args["Bytes"], args.get("Addr", 0))
-            self._lane(event).memory += row
+            row = (_nanoseconds(event["ts"]), args["Bytes"], args.get("Addr", 0))
+            if args.get("Device Type", 0) == 0:
+                self._lane(event).memory += _MEMORY_ROW.pack(*row)
+            else:
+                rest = (_whole(args.get(name), 0) for name in ("Device Id", "Total Allocated", "Total Reserved"))
+                self._lane(event).device_memory += _DEVICE_MEMORY_ROW.pack(*row, *rest)
         elif name == "Record Window End" and self.span:
             self.span[1] = max(self.span[1], _nanoseconds(event["ts"]))
 
@@ -443,7 +452,7 @@ class _Reader:
         times = [np.array(self.span, np.int64)]
         for lane in lanes:
             rows = lane.columns()
-            times += [rows["f0"], rows["f1"], lane.memory_columns()[:, 0]]
+            times += [rows["f0"], rows["f1"], lane.memory_columns()[:, 0], lane.device_memory_rows()[:, 0]]
         ends = [(int(part.min()), int(part.max())) for part in times if len(part)]
         return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
 
@@ -454,8 +463,6 @@ class _Reader:
             self.notes.append(f"{unended} regions had no end and are left out")
         if self._negative:
             self.notes.append(f"{self._negative} regions had a negative length, which is taken as none")
-        if self._device_memory:
-            self.notes.append(f"{self._device_memory} memory events of devices are left out")
 
     def _track(self, lane: _Lane, index: int, origin: int, main: int) -> Track:
         rows, memory = lane.columns(), lane.memory_columns()
@@ -465,6 +472,8 @@ class _Reader:
         if lane.is_device:
             link = np.array([self.launches.get(number, number) for number in link.tolist()], np.int64)
         time, nbytes, address = memory[np.argsort(memory[:, 0], kind="stable")].T.copy()
+        device_memory = lane.device_memory_rows()
+        device_memory[:, 0] -= origin
         title = self.names.get(("thread_name", lane.pid, lane.tid), "")
         if named := _THREAD_TITLE(title):
             title = named[1]
@@ -487,6 +496,7 @@ class _Reader:
             int(self.device_type) if lane.is_device else 0,
             lane.pid if lane.is_device and isinstance(lane.pid, int) else 0,
             link,
+            device_memory if len(device_memory) else None,
         )
 
     def _name_backward(self) -> None:

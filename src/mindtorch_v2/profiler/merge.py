@@ -173,6 +173,7 @@ class _Numbers:
                     inputs=inputs[track.inputs],
                     stack=stacks[track.stack],
                     memory_ns=track.memory_ns + shift,
+                    device_memory=_moved(track.device_memory, shift),
                     address=track.address + block,
                     pid=self._process(place, pid),
                     process_name=label if len(pids) == 1 else f"{label} {track.process_name or pid}",
@@ -212,3 +213,8 @@ def _table(columns: list[NDArray[np.int32]], number: Callable[[int], int]) -> ND
     for old in present.tolist():
         table[old] = number(old)
     return table
+
+
+def _moved(rows: NDArray[np.int64] | None, shift: int) -> NDArray[np.int64] | None:
+    """Rows that begin with a time, at another time."""
+    return None if rows is None else np.concatenate([rows[:, :1] + shift, rows[:, 1:]], axis=1)

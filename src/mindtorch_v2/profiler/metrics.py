@@ -262,16 +262,21 @@ class Metrics:
         memory = self.memory_events
         if not len(memory):
             return np.broadcast_to(np.int64(0), len(self))
+        mine = [memory.track == number for number in range(len(self.capture.tracks))]
+        usage = self._usage([(memory.time_ns[rows], memory.nbytes[rows]) for rows in mine])
+        nbytes = self._shown.nbytes
+        return np.where(self.is_mark, nbytes, usage) if len(nbytes) else usage
+
+    def _usage(self, moments: list[tuple[Ints, Ints]]) -> Ints:
+        """Sums of bytes while each event ran, from the times and bytes of its thread."""
         usage = np.zeros(len(self), np.int64)
-        for number in range(len(self.capture.tracks)):
-            mine, events = memory.track == number, self.track == number
-            times = memory.time_ns[mine]
-            sums = np.concatenate(([0], np.cumsum(memory.nbytes[mine])))
+        for number, (times, nbytes) in enumerate(moments):
+            events = self.track == number
+            sums = np.concatenate(([0], np.cumsum(nbytes)))
             before = np.searchsorted(times, self.start_ns[events], side="left")
             after = np.searchsorted(times, self.end_ns[events], side="right")
             usage[events] = sums[after] - sums[before]
-        nbytes = self._shown.nbytes
-        return np.where(self.is_mark, nbytes, usage) if len(nbytes) else usage
+        return usage
 
     @cached_property
     def self_memory(self) -> Ints:
@@ -340,6 +345,16 @@ class Metrics:
             around = self.parent[around]
             work, around = work[around >= 0], around[around >= 0]
         return total
+
+    @cached_property
+    def device_memory(self) -> Ints:
+        """Bytes allocated on devices less bytes freed there while each event ran, by its own thread."""
+        rows = [track.device_memory for track in self.capture.tracks]
+        if all(part is None for part in rows):
+            return np.broadcast_to(np.int64(0), len(self))
+        nothing = np.zeros((0, 2), np.int64)
+        parts = [nothing if part is None else part for part in rows]
+        return np.where(self.is_mark, 0, self._usage([(part[:, 0], part[:, 1]) for part in parts]))
 
     @cached_property
     def external_ids(self) -> Ints:

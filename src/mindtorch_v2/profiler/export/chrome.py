@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ... import _tap
 from .. import tree
 from ..capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Track
+from ..config import DeviceType
 from ..metrics import Metrics
 from .digits import Lines
 from .files import open_binary
@@ -167,6 +168,9 @@ class _Trace:
         count = int(regions.sum())
         yield from self._memory(count)
         count += len(metrics.memory_events)
+        lines = list(self._device_memory(count))
+        yield "".join(lines).encode()
+        count += len(lines)
         yield from self._regions(np.flatnonzero(python), count, crossing, self._python_arguments)
         yield "".join(f",\n{line}" for line in self._endings()).encode()
 
@@ -379,6 +383,20 @@ class _Trace:
             lines.text(',"Device Id":-1,"Device Type":0,"Addr":').signed(memory.address[part])
             lines.text(',"finished":false,"Ev Idx":').number(np.arange(first + low, first + low + len(part)))
             yield lines.text("}}").data()
+
+    def _device_memory(self, first: int) -> Iterator[str]:
+        """The same of devices; only loaded traces have it."""
+        tracks = self.metrics.capture.tracks
+        device = next((track.device_type for track in tracks if track.device_type), int(DeviceType.CUDA))
+        rows = [(track, row) for track in tracks if track.device_memory is not None for row in track.device_memory]
+        for index, (track, row) in enumerate(rows if self._is_wanted(MEMORY_MARK) else (), first):
+            time, nbytes, address, number, allocated, reserved = row.tolist()
+            yield (
+                f',\n{{"ph":"i","cat":"{MEMORY_MARK}","s":"t","name":"{MEMORY_EVENT_NAME}","pid":{self._pid(track)},'
+                f'"tid":{track.native_id},"ts":{_stamp(time + self._origin_ns)},"args":{{"Total Reserved":{reserved},'
+                f'"Total Allocated":{allocated},"Bytes":{nbytes},"Device Id":{number},"Device Type":{device},'
+                f'"Addr":{address},"finished":false,"Ev Idx":{index}}}}}'
+            )
 
     def _endings(self) -> Iterator[str]:
         capture = self.metrics.capture
