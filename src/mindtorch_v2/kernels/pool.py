@@ -284,7 +284,7 @@ def _average(x: Array, pool: _Pool, divisor: Any) -> Array:
         if x.dtype.kind == "f":
             np.divide(target, divisor, out=target, casting="same_kind")
         else:
-            target[...] = np.sign(target) * (np.abs(target) // divisor)
+            target[...] = np.sign(target) * np.sign(divisor) * (np.abs(target) // np.abs(divisor))
     return out
 
 
