@@ -61,7 +61,20 @@ from ._dtype import (
 from ._errors import OutOfMemoryError
 from ._floating import silence_own_warnings as _silence_own_warnings
 from ._methods import TypedStorage, UntypedStorage, from_dlpack
-from ._size import Size, SymBool, SymFloat, SymInt
+from ._size import (
+    Size,
+    SymBool,
+    SymFloat,
+    SymInt,
+    sym_float,
+    sym_int,
+    sym_ite,
+    sym_max,
+    sym_min,
+    sym_not,
+    sym_sqrt,
+    sym_sum,
+)
 from ._tensor import Parameter as _Parameter
 from ._tensor import Tensor
 from ._tensor_str import set_printoptions
@@ -113,6 +126,11 @@ _missing.install()
 _missing.cover_all()
 # Submodules (nn, optim, profiler, …) are imported when first asked for, and so are these names.
 _ELSEWHERE = {
+    "GradScaler": "amp",
+    "ScriptFunction": "jit",
+    "ScriptModule": "jit",
+    "get_device_module": "accelerator",
+    "is_anomaly_enabled": "autograd",
     "load": "serialization",
     "save": "serialization",
     "vmap": "func",

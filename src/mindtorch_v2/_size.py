@@ -73,3 +73,36 @@ class SymFloat:
 
 class SymBool:
     """A truth that is not known yet; as SymInt."""
+
+
+def sym_int(a: Any) -> int:
+    """Numbers that might not be known yet are plain ones here, and so is arithmetic on them."""
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    return float(a)
+
+
+def sym_not(a: Any) -> bool:
+    return not a
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    return max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    return min(a, b)
+
+
+def sym_sqrt(a: Any) -> float:
+    return math.sqrt(a)
+
+
+def sym_sum(args: Any) -> Any:
+    return sum(args)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    return t if b else f

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ._device import device
@@ -17,6 +18,17 @@ def device_count() -> int:
 
 def current_accelerator(check_available: bool = False) -> device | None:
     return None
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device's kind: torch.cuda for "cuda", and torch.cpu where none is asked for."""
+    kind = "cpu" if device is None else str(device).partition(":")[0]
+    try:
+        return importlib.import_module(f"{__name__.rpartition('.')[0]}.{kind}")
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
+        ) from None
 
 
 def _none_available(name: str) -> Any:

@@ -106,3 +106,78 @@ def test_a_compilers_switches_stay_off() -> None:
     assert torch._C._jit_set_profiling_executor(True) is False
     assert torch._C._log_api_usage_once("a.b") is None
     assert torch._C._get_tracing_state() is None
+
+
+# --- names that say little and are asked for ---------------------------------------------------------------------------
+
+
+def test_devices_have_modules() -> None:
+    assert torch.get_device_module() is torch.get_device_module("cpu") is torch.cpu
+    assert torch.get_device_module("cuda:0") is torch.cuda
+    with pytest.raises(RuntimeError, match=r"does not have a corresponding module registered as 'torch\.abacus'"):
+        torch.get_device_module("abacus")
+
+
+def test_autocast_can_be_turned_on_outside_a_block() -> None:
+    x = torch.ones(2, 2)
+    torch.set_autocast_enabled("cpu", True)
+    try:
+        assert (x @ x).dtype == torch.bfloat16
+        with torch.autocast("cpu", enabled=False):
+            assert (x @ x).dtype == torch.float32
+    finally:
+        torch.set_autocast_enabled("cpu", False)
+    assert (x @ x).dtype == torch.float32
+
+
+def test_weights_are_cast_anew_outside_a_block() -> None:
+    weight = torch.nn.Parameter(torch.ones(1, 1))
+    torch.set_autocast_cpu_enabled(True)
+    try:
+        before = torch.nn.functional.linear(torch.ones(1, 1), weight).item()
+        weight.data.fill_(3.0)
+        after = torch.nn.functional.linear(torch.ones(1, 1), weight).item()
+    finally:
+        torch.set_autocast_cpu_enabled(False)
+    assert (before, after) == (1.0, 3.0)
+
+
+def test_numbers_that_could_be_unknown_are_plain() -> None:
+    assert (torch.sym_max(2, 3), torch.sym_min(2, 3), torch.sym_int(2.5), torch.sym_float(2)) == (3, 2, 2, 2.0)
+    assert (torch.sym_not(1), torch.sym_ite(True, 1, 2), torch.sym_sqrt(4), torch.sym_sum([1, 2])) == (False, 1, 2.0, 3)
+
+
+def test_switches_of_serialization_are_remembered() -> None:
+    options = torch.serialization
+    assert options.get_crc32_options() is True
+    options.set_crc32_options(False)
+    assert options.get_crc32_options() is False
+    options.set_crc32_options(True)
+    with options.set_default_mmap_options(1):
+        assert options.get_default_mmap_options() == 1
+    options.set_default_load_endianness(options.LoadEndianness.LITTLE)
+    assert options.get_default_load_endianness() is options.LoadEndianness.LITTLE
+    options.set_default_load_endianness(None)
+    with pytest.raises(TypeError, match="Invalid argument type"):
+        options.set_default_load_endianness("little")
+
+
+def test_a_storage_of_another_device_says_how_to_load_it() -> None:
+    storage = torch.ones(1).untyped_storage()
+    assert torch.serialization.default_restore_location(storage, torch.serialization.location_tag(storage)) is storage
+    with pytest.raises(RuntimeError, match=r"on a CUDA device but .*map_location=torch\.device\('cpu'\)"):
+        torch.serialization.default_restore_location(storage, "cuda:0")
+
+
+def test_switches_that_change_nothing_are_blocks() -> None:
+    checkpoint = importlib.import_module("mindtorch_v2.utils.checkpoint")
+    x = torch.ones(2, requires_grad=True)
+    with (
+        checkpoint.set_checkpoint_early_stop(False),
+        checkpoint.set_checkpoint_debug_enabled(True),
+        torch.autograd.set_multithreading_enabled(False),
+    ):
+        checkpoint.checkpoint(torch.sin, x, use_reentrant=False, context_fn=checkpoint.noop_context_fn).sum().backward()
+    assert x.grad.tolist() == pytest.approx([0.5403023, 0.5403023])
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        checkpoint.check_backward_validity([torch.ones(1)])

@@ -66,7 +66,9 @@ def _eligible(value: Any) -> bool:
 def _cast_tensor(t: Tensor, to: DType) -> Tensor:
     if t.dtype is to:
         return t
-    keep = _state.caching and to is _state.dtype and t.dtype is _dtype.float32 and t.requires_grad and t.is_leaf
+    # Outside a block nobody says when copies are out of date.
+    lasting = _state.caching and _state.depth > 0
+    keep = lasting and to is _state.dtype and t.dtype is _dtype.float32 and t.requires_grad and t.is_leaf
     if keep and id(t) in _state.copies:
         return _state.copies[id(t)][1]
     made: Tensor = convert.to_dtype(t, to)
@@ -218,6 +220,29 @@ def get_autocast_cpu_dtype() -> DType:
     return _state.dtype
 
 
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Turn autocast on or off outside a block; a single argument means CUDA, which changes nothing here."""
+    if enabled is None or device_type != "cpu":
+        return
+    if enabled != _state.enabled:
+        _use(+1 if enabled else -1)
+    _state.enabled = enabled
+
+
+def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    """The dtype of autocast outside a block."""
+    if device_type == "cpu":
+        _state.dtype = dtype
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_cpu_dtype(dtype: DType) -> None:
+    set_autocast_dtype("cpu", dtype)
+
+
 def clear_autocast_cache() -> None:
     _state.copies.clear()
 
@@ -266,6 +291,10 @@ NAMES: dict[str, Any] = {
         get_autocast_gpu_dtype,
         get_autocast_cpu_dtype,
         set_autocast_cache_enabled,
+        set_autocast_cpu_dtype,
+        set_autocast_cpu_enabled,
+        set_autocast_dtype,
+        set_autocast_enabled,
         clear_autocast_cache,
     )
 }

@@ -6,7 +6,7 @@ from .anomaly import detect_anomaly, set_detect_anomaly
 from .anomaly import is_enabled as is_anomaly_enabled
 from .entry import backward, grad
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .variable import Variable
 
@@ -49,4 +49,5 @@ __all__ = [
     "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]

@@ -322,3 +322,11 @@ def once_differentiable(function: Any) -> Any:
         return made[0] if single else tuple(made)
 
     return wrapper
+
+
+class InplaceFunction(Function):
+    """The base of functions of the older style that may change their input; kept for programs that derive from it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

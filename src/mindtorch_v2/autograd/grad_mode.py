@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -172,3 +173,13 @@ class inference_mode(_Mode):
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)
+
+
+class set_multithreading_enabled(contextlib.AbstractContextManager[None]):
+    """Whether backward may use several threads: it uses the one that calls it, whatever is set."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to undo."""

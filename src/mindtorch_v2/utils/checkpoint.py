@@ -28,6 +28,29 @@ def detach_variable(inputs: Any) -> tuple[Any, ...]:
     return tuple(made)
 
 
+def check_backward_validity(inputs: Any) -> None:
+    """Warn where nothing that goes in requires grad."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Contexts of forward and of its repetition that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Any:
+    """Whether repetition ends with the last tensor that is needed; here it always runs to its end."""
+    yield
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
+    """Whether a difference between forward and its repetition is explained at length; it is explained in short."""
+    yield
+
+
 @contextlib.contextmanager
 def _restored_rng(state: Any) -> Any:
     """Random numbers as they were in forward, and afterwards as before."""

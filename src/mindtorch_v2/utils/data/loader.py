@@ -15,6 +15,7 @@ from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, fresh_seed
 from .worker import ExceptionWrapper, Exhausted, Fetcher, Resume, worker_loop
+from .worker import get_worker_info as get_worker_info
 
 T_co = TypeVar("T_co", covariant=True)
 # How often the parent looks whether its workers still live while it waits for a batch.
