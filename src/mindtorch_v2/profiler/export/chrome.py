@@ -28,6 +28,8 @@ from .files import open_binary
 _BASE_STRETCH_NS = 7_889_238 * 10**9
 _CHUNK = 8192
 _SPAN = "PyTorch Profiler"
+_ARROWS = (b',\n{"ph":"s","id":', b',\n{"ph":"f","id":')
+_ARROW_ENDS = (b',"cat":"fwdbwd","name":"fwdbwd"}', b',"cat":"fwdbwd","name":"fwdbwd","bp":"e"}')
 # What the arguments of an event hold anyway; loaded events may bring these along among their own.
 _WRITTEN = frozenset({"External id", "Sequence number", "Fwd thread id", "Record function id", "Ev Idx"})
 # Fields of a trace that are not anybody's metadata.
@@ -156,6 +158,7 @@ class _Trace:
         self._heads = _Texts(metrics.kind, metrics.track, self._head)
         self._ends = _Texts(metrics.kind, metrics.inputs, self._end)
         self._arrows = _Arrows.of(metrics)
+        self._thread_texts = [f'"pid":{self._pid(t)},"tid":{t.native_id},"ts":'.encode() for t in capture.tracks]
 
     def chunks(self) -> Iterator[bytes]:
         """All events, some thousand at a time, with a comma between each two."""
@@ -247,12 +250,9 @@ class _Trace:
         pieces[0::3] = self._heads.take(part)
         pieces[1::3] = lines.split()
         pieces[2::3] = ends
+        self._add_arrows(part, pieces)
         for row in np.flatnonzero(crossing).tolist():
             pieces[3 * row : 3 * row + 3] = self._crossing_pieces(int(part[row]), pieces[3 * row : 3 * row + 3])
-        for row in np.flatnonzero(self._instants[part]).tolist():
-            pieces[3 * row : 3 * row + 3] = [self._instant(int(part[row]), int(index[row])), b"", b""]
-        for row, line in self._arrow_lines(part):
-            pieces[3 * row + 2] += line
         return b"".join(pieces)
 
     def _head(self, kind: int, number: int) -> str:
@@ -296,17 +296,14 @@ class _Trace:
         args = numbers[numbers.index(b',"args"') :]
         return [begin + _stamp(start).encode(), args + ending, finish + _stamp(end).encode() + b"}"]
 
-    def _arrow_lines(self, part: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
-        """Where arrows begin or end at events: their rows in `part`, which rises, and their lines."""
-        metrics, arrows = self.metrics, self._arrows.at(part)
-        if not len(arrows.place):
-            return iter(())
-        tracks = [f'"pid":{self._pid(t)},"tid":{t.native_id},"ts":' for t in metrics.capture.tracks]
-        lines = Lines(len(arrows.place)).text(',\n{"ph":"').texts(["s", "f"], arrows.ends)
-        lines.text('","id":').number(arrows.number).text(",").texts(tracks, metrics.track[arrows.place])
-        lines.micros(metrics.start_ns[arrows.place] + self._origin_ns).text(',"cat":"fwdbwd","name":"fwdbwd"')
-        lines.texts(["}", ',"bp":"e"}'], arrows.ends)
-        return zip(np.searchsorted(part, arrows.place).tolist(), lines.split())
+    def _add_arrows(self, part: NDArray[np.int64], pieces: list[bytes]) -> None:
+        """Put where arrows begin or end after the slices of `part`, whose places rise."""
+        arrows, track = self._arrows.at(part), self.metrics.track
+        columns = (np.searchsorted(part, arrows.place), arrows.number, arrows.ends, track[arrows.place])
+        for row, number, end, on in zip(*(column.tolist() for column in columns)):
+            # The line of numbers begins with the time.
+            ts = pieces[3 * row + 1].partition(b",")[0]
+            pieces[3 * row + 2] += b"%b%d,%b%b%b" % (_ARROWS[end], number, self._thread_texts[on], ts, _ARROW_ENDS[end])
 
     # Arguments
 
