@@ -21,7 +21,7 @@ _values: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": MAP_PRIVAT
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    return _values["endianness"]  # type: ignore[no-any-return]
+    return _values["endianness"]
 
 
 def set_default_load_endianness(endianness: Any) -> None:
