@@ -60,14 +60,14 @@ def test_a_running_program_is_watched_and_profiled(
     def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
         return mindtorch(*arguments, cwd=tmp_path, XDG_RUNTIME_DIR=runtime)
 
-    view = json.loads(ask("top", "--once", "--interval", "0.2", "--json").stdout)
+    view = json.loads(ask("top", "--once", "--interval", "1", "--json").stdout)
     assert view["pid"] == running.pid
     assert not view["recording"]
     assert {"aten::tanh", "aten::mm"} <= {row["name"] for row in view["rows"]}
     assert ask("top", "--list").stdout == f"{pid} program.py\n"
     assert ask("attach", pid, "status").stdout == f"{pid}: program.py: not profiled\n"
     assert ask("attach", pid, "start", "--shapes", "-o", "out").returncode == 0
-    shown = ask("top", pid, "--count", "1", "--interval", "0.1").stdout
+    shown = ask("top", pid, "--count", "3", "--interval", "0.5").stdout
     assert "being profiled" in shown.splitlines()[0]
     assert "aten::tanh" in shown
     done = ask("attach", pid, "stop")
