@@ -460,7 +460,7 @@ static PyObject *speak(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static int push(PyObject *seq, int64_t inputs) {
+static int push(int64_t seq, int64_t inputs, int is_op) {
     Lane *lane = lane_here();
     if (!lane)
         return 0;
@@ -475,7 +475,7 @@ static int push(PyObject *seq, int64_t inputs) {
         lane->room = room;
     }
     Open *open = &lane->open[lane->depth];
-    open->seq = lane->grad ? PyLong_AsLongLong(seq) : -1;
+    open->seq = lane->grad || !is_op ? seq : -1; /* nodes run where no graph is built, and have numbers all the same */
     open->inputs = inputs;
     open->block = 0;
     open->stack = 0;
@@ -517,7 +517,7 @@ static PyObject *node(PyObject *module, PyObject *const *args, Py_ssize_t count)
 }
 
 static PyObject *begin(PyObject *module, PyObject *seq) {
-    if (push(seq, 0) < 0)
+    if (push(PyLong_AsLongLong(seq), 0, 1) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -603,22 +603,69 @@ static int64_t looked_up(PyObject *key) {
 
 static PyObject *begin_with(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     int64_t inputs = inputs_id(args + 1, count - 1);
-    if ((inputs < 0 && PyErr_Occurred()) || push(args[0], inputs) < 0)
+    if ((inputs < 0 && PyErr_Occurred()) || push(PyLong_AsLongLong(args[0]), inputs, 1) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *end(PyObject *module, PyObject *event) {
+static void pop(int64_t event) {
     Lane *lane = current;
     if (lane && lane->depth) {
         int64_t time = now();
         Open *open = &lane->open[--lane->depth];
-        put_row(lane, open->start, time, PyLong_AsLongLong(event), open->seq, open->inputs, open->stack);
+        put_row(lane, open->start, time, event, open->seq, open->inputs, open->stack);
         if (open->block)
             put_mark(lane, time, open->nbytes, open->block);
     }
+}
+
+static PyObject *end(PyObject *module, PyObject *event) {
+    pop(PyLong_AsLongLong(event));
     Py_RETURN_NONE;
 }
+
+/* A region that always ends before a recorder can stop: an autograd node. */
+typedef struct {
+    PyObject_HEAD
+    int64_t event, seq, inputs;
+} Region;
+static PyTypeObject *region_type;
+
+static PyObject *region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Region *made = count == 3 ? PyObject_New(Region, region_type) : NULL;
+    if (made) {
+        made->event = PyLong_AsLongLong(args[0]);
+        made->seq = PyLong_AsLongLong(args[1]);
+        made->inputs = PyLong_AsLongLong(args[2]);
+    } else if (count != 3) {
+        PyErr_Format(PyExc_TypeError, "expected event, sequence number and inputs, got %zd arguments", count);
+    }
+    return (PyObject *)made;
+}
+
+static PyObject *region_enter(Region *self, PyObject *unused) {
+    if (push(self->seq, self->inputs, 0) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *region_exit(Region *self, PyObject *const *unused, Py_ssize_t count) {
+    pop(self->event);
+    Py_RETURN_NONE;
+}
+
+static void region_dealloc(Region *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef region_methods[] = {
+    {"__enter__", (PyCFunction)region_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))region_exit, METH_FASTCALL, NULL},
+    {NULL}};
+static PyType_Slot region_slots[] = {{Py_tp_dealloc, region_dealloc}, {Py_tp_methods, region_methods}, {0, NULL}};
+static PyType_Spec region_spec = {"mindtorch_v2._helper.Region", sizeof(Region), 0, Py_TPFLAGS_DEFAULT, region_slots};
 
 static PyObject *stack_here(PyObject *module, PyObject *unused) {
     Lane *lane = lane_here();
@@ -761,7 +808,8 @@ static int add_types(PyObject *module) {
     PyObject *bases = storage ? PyTuple_Pack(1, storage) : NULL;
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
     given.counted = (PyTypeObject *)counted;
-    int failed = !lane || !counted || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
+    region_type = (PyTypeObject *)PyType_FromSpec(&region_spec);
+    int failed = !lane || !counted || !region_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
                  PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
                  PyModule_AddObjectRef(module, "CountedStorage", counted) < 0;
     Py_XDECREF(lane);
@@ -987,6 +1035,7 @@ static PyMethodDef functions[] = {
     {"begin", begin, METH_O, "An op begins, with this sequence number."},
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
     {"end", end, METH_O, "The op that began last ends; it was this event."},
+    {"region", (PyCFunction)(void (*)(void))region, METH_FASTCALL, "The region of an autograd node."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},
     {"speak", speak, METH_NOARGS, "Trace again."},
     {"stack", stack_here, METH_NOARGS, "The interned id of the calling thread's Python stack."},

@@ -188,7 +188,7 @@ class _Task:
             self._pass_on(node, self._step(node, holder))
             return
         evaluate, inner = node.event_ids()
-        with _tap.region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
+        with _tap.node_region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
             self._pass_on(node, self._step(node, holder, inner))
 
     def _step(self, node: Node, holder: list[Any], event: int | None = None) -> tuple[Any, ...]:
@@ -216,7 +216,7 @@ class _Task:
         elif event is None:
             results = self._run(node, grads)
         else:
-            with _tap.region(event, node.seq, _inputs(grads)):
+            with _tap.node_region(event, node.seq, _inputs(grads)):
                 if _tap.SLOT.watcher is not None:
                     _tap.SLOT.watcher.given(grads)
                 results = self._run(node, grads)
@@ -261,7 +261,7 @@ class _Task:
         if event is None:
             store(node, holder, self.create)
         else:
-            with _tap.region(event, -1, _inputs(holder)):
+            with _tap.node_region(event, -1, _inputs(holder)):
                 if _tap.SLOT.watcher is not None:
                     _tap.SLOT.watcher.given(holder)
                 store(node, holder, self.create)
