@@ -195,6 +195,13 @@ def test_work_of_a_gpu_counts_for_the_ops_that_launched_it(tmp_path: Path) -> No
     assert back.events().key_averages().table() == back.key_averages().table()
 
 
+def test_a_loaded_trace_makes_a_report(tmp_path: Path) -> None:
+    back = load(write_json(tmp_path / "gpu.json", gpu_trace()))
+    back.report(tmp_path / "a.html", before=back, title="GPU")
+    assert "<title>GPU" in (tmp_path / "a.html").read_text()
+    assert back.report() is not None
+
+
 def test_gpu_rows_survive_another_export(tmp_path: Path) -> None:
     load(write_json(tmp_path / "a.json", gpu_trace())).export(tmp_path / "b.json")
     back = load(tmp_path / "b.json")

@@ -7,6 +7,7 @@ from dataclasses import fields
 from functools import cached_property
 
 from . import export
+from . import report as reports
 from .averages import Grouping
 from .capture import Capture
 from .events import View
@@ -56,6 +57,20 @@ class Trace(Capture):
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write `frame;frame;frame N` for each event that has a stack."""
         self.events().export_stacks(path, metric)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        before: Capture | None = None,
+        title: str | None = None,
+    ) -> reports.Report | None:
+        """A report: written to an HTML file or, without a path, for a notebook to show; with `before`, what changed."""
+        made = reports.make_report(self, before=before, title=title)
+        if path is None:
+            return made
+        made.save(path)
+        return None
 
     def __repr__(self) -> str:
         events = sum(len(track) for track in self.tracks)
