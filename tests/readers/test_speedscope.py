@@ -24,6 +24,9 @@ def functions(run: Run) -> set[str]:
 @pytest.mark.parametrize("suffix", [".speedscope.json", ".collapsed", ".pb.gz"])
 def test_the_table_of_functions_is_shown(browser: Browser, run: Run, suffix: str) -> None:
     browser.open(f"index.html#profileURL={{file}}&title=run{suffix}&view=sandwich", run.file(suffix))
-    shown = browser.wait_for("return document.body.innerText.includes('Symbol Name') && document.body.innerText")
+    # The head of the table comes first, its rows with their percentages a moment later.
+    shown = browser.wait_for(
+        "const text = document.body.innerText; return /Symbol Name[^]*%\\)/.test(text) && text",
+    )
     # Only the functions with most time are in view.
     assert sum(name in shown for name in functions(run)) >= 5
