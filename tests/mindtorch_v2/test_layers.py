@@ -18,7 +18,8 @@ SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
 # Layer → its modules, named from the package on. `ops.*` means the package ops with all that is in it; a module named
 # in full counts first, so nn.functional is L4 although nn.* is L5. `.` is the package's own __init__.
 LAYERS = {
-    "L0": "_addresses _asserts _missing _settings _freely compiler _lists _tap _steps _roles _allocator _floating _errors _dtype _device _size _meta _storage kernels.*",
+    "L0": """_addresses _asserts _missing _settings _freely compiler _lists _tap _steps _roles _allocator
+        _floating _errors _dtype _device _size _meta _storage kernels.*""",
     "L1": "_tensor _tensor_str _random.* _mt19937",
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.entry autograd.methods autograd.overrides autograd.variable""",
@@ -26,7 +27,8 @@ LAYERS = {
     "L4": """_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.*
         linalg.* masked fft.* special.* autograd.functional autograd.gradcheck""",
     "L5": """nn.* optim.* ao.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*
-        jit fx onnx export library torch_version hub cuda.* cpu.* mps xpu mtia accelerator backends.* version _dynamo _inductor _logging""",
+        jit fx onnx export library torch_version hub cuda.* cpu.* mps xpu mtia accelerator
+        backends.* version _dynamo _inductor _logging""",
     "P": "profiler.*",
     "F": """. _C.* __main__ _launcher cli.* _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
         profiler profiler.__main__ profiler.itt""",
