@@ -94,7 +94,7 @@ def training(options: dict[str, bool], path: Path) -> dict[str, float]:
             train(package, 3)
             prof = package.profiler.profile(**options)
             prof.start()
-            train(package, 500)
+            train(package, 1500)
             prof.stop()
             began = time.thread_time_ns()
             prof.export_chrome_trace(str(path))

@@ -19,11 +19,12 @@ def _words(texts: list[bytes]) -> Words:
     return np.frombuffer(b"".join(texts), np.uint32).copy()
 
 
-_PADDED = [b"%04d" % number for number in range(_GROUP)]
+_FULL = [b"%04d" % number for number in range(_GROUP)]
 _BARE = [(b"%d" % number).rjust(4, b"\0") for number in range(_GROUP)]
+_PADDED = _words(_FULL)
 # Groups of digits after nothing (no leading zeros), then after other digits; the last group shows a lone zero.
-_INNER = _words([b"\0\0\0\0", *_BARE[1:], *_PADDED])
-_LAST = _words([*_BARE, *_PADDED])
+_INNER = _words([b"\0\0\0\0", *_BARE[1:], *_FULL])
+_LAST = _words([*_BARE, *_FULL])
 _DECIMALS = _words([b".%03d" % number for number in range(1000)])
 _SIGNS = _words([b"\0\0\0\0", b"-\0\0\0"])
 
@@ -49,6 +50,8 @@ class Lines:
 
     def texts(self, texts: list[str], which: NDArray[np.integer]) -> Lines:
         """In each line one of a few short texts."""
+        if len(texts) == 1:
+            return self.text(texts[0])
         width = max(4, *(len(text.encode()) for text in texts))
         width += -width % 4
         table = np.frombuffer(b"".join(text.encode().ljust(width, b"\0") for text in texts), np.uint32)
@@ -56,7 +59,8 @@ class Lines:
 
     def number(self, values: Ints) -> Lines:
         """Numbers from 0 on."""
-        return self._add(*_groups(values))
+        common, words = _digits(values)
+        return self.text(common)._add(*words)
 
     def signed(self, values: Ints) -> Lines:
         return self._add(_SIGNS[(values < 0).view(np.uint8)]).number(np.abs(values))
@@ -64,7 +68,7 @@ class Lines:
     def micros(self, ns: Ints) -> Lines:
         """Nanoseconds from 0 on as microseconds with three decimals."""
         whole = ns // 1000
-        return self._add(*_groups(whole), _DECIMALS[ns - whole * 1000])
+        return self.number(whole)._add(_DECIMALS[ns - whole * 1000])
 
     def only(self, where: NDArray[np.bool_], since: int) -> Lines:
         """Take back what was added since `since` (a former `width`) in the lines that are not in `where`."""
@@ -97,23 +101,29 @@ class Lines:
         return self.text(_END).data().split(_END.encode())[: self._count]
 
 
-def _groups(values: Ints) -> list[Words]:
-    """Words with the digits of numbers from 0 on, the first of them padded in front."""
-    rest = values
-    most = int(values.max()) if len(values) else 0
-    numbers: list[Ints] = []
-    leads: list[NDArray[np.bool_] | bool] = []
-    while True:
+def _digits(values: Ints) -> tuple[str, list[Words]]:
+    """The digits that numbers from 0 on begin with in common, and words with the others of each."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    scale, count = 1, 0
+    while low // scale != high // scale:
+        scale, count = scale * _GROUP, count + 1
+    common = low // scale
+    if not common and count:
+        return "", _groups(values, count)
+    rest, found = values - common * scale, []
+    for _ in range(count):
         above = rest // _GROUP
-        numbers.append(rest - above * _GROUP)
-        most //= _GROUP
-        if not most:
-            leads.append(False)
-            break
-        leads.append(above > 0)
+        found.append(_PADDED[rest - above * _GROUP])
         rest = above
+    return str(common), found[::-1]
+
+
+def _groups(values: Ints, count: int) -> list[Words]:
+    """Words with the digits of numbers from 0 on, the first of them padded in front."""
     found = []
-    for place, (number, lead) in enumerate(zip(numbers, leads)):
-        table = _INNER if place else _LAST
-        found.append(table[number if lead is False else number + np.multiply(lead, _GROUP)])
+    for place in range(count):
+        above = values // _GROUP
+        number, table = values - above * _GROUP, _INNER if place else _LAST
+        found.append(table[number if place == count - 1 else number + _GROUP * (above > 0)])
+        values = above
     return found[::-1]
