@@ -84,7 +84,8 @@ class Metrics:
                 for part, track in zip(parts, self.capture.tracks)
             ]
         order, parent, share = tree.merge_threads(parts, bounds, start, end)
-        columns = regions.take(order)
+        in_order = bool((order[1:] > order[:-1]).all())
+        columns = regions if in_order else regions.take(order)
         link = None if link is None else link[order]
         number = self._numbers(columns.kind)
         kept = ~tree.lone_echoes(parent, self._names(columns.kind)[columns.kind])
@@ -103,7 +104,10 @@ class Metrics:
         return np.concatenate(parts)
 
     def _numbers(self, kinds: NDArray[np.int32]) -> Ints:
-        python = self._kind_table(kinds, lambda kind: kind.category == PYTHON_FUNCTION)[kinds]
+        table = self._kind_table(kinds, lambda kind: kind.category == PYTHON_FUNCTION)
+        if not table.any():
+            return np.arange(1, len(kinds) + 1)
+        python = table[kinds]
         functions = np.cumsum(python)
         return np.where(python, functions, np.arange(1, len(kinds) + 1) - functions)
 
@@ -253,6 +257,8 @@ class Metrics:
     @staticmethod
     def without_children(total: Ints, share: Ints, parent: Ints) -> Ints:
         inner = parent >= 0
+        if not inner.any():
+            return total
         taken = np.bincount(parent[inner], weights=share[inner], minlength=len(total))
         return np.maximum(total - taken.astype(np.int64), 0)
 

@@ -38,6 +38,9 @@ def _nest_perfect(start: Ints, end: Ints) -> Nesting | None:
     An event's depth is the number of events begun before it less the number that have ended by then.
     """
     count = len(start)
+    if (start[1:] >= end[:-1]).all() and (start < end).all():
+        # One after the other, none inside another.
+        return Nesting(np.arange(count), np.full(count, -1), None)
     order = np.argsort(start, kind="stable")
     begin, finish = start[order], end[order]
     if count and (begin >= finish).any():
@@ -143,6 +146,8 @@ def renumbered(parent: Ints, order: Ints) -> Ints:
 def lone_echoes(parent: Ints, name: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Events that are the only child of an event of the same name; event lists show such a pair once."""
     inner = parent >= 0
+    if not inner.any():
+        return inner
     children = np.bincount(parent[inner], minlength=len(parent))
     around = np.where(inner, parent, 0)
     echoes: NDArray[np.bool_] = inner & (name[around] == name) & (children[around] == 1)
