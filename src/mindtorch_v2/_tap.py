@@ -128,21 +128,26 @@ def event_id(name: str, scope: int = FUNCTION, annotation: bool = False) -> int:
     return found
 
 
+def _number(key: Hashable, ids: dict[Hashable, int], keys: list[Any]) -> int:
+    """The number of a key in a table of interned ones; equal keys share one."""
+    found = ids.get(key)
+    if found is None:
+        with _lock:
+            found = ids.get(key)
+            if found is None:
+                keys.append(key)
+                found = ids[key] = len(keys) - 1
+    return found
+
+
 # Interned inputs: key -> id (0 is kept for "not recorded"), and back by position.
 INPUT_IDS: dict[Hashable, int] = {}
 INPUT_KEYS: list[Any] = [None]
 
 
 def intern_inputs(key: Hashable) -> int:
-    """The id of an inputs key; equal keys share one."""
-    found = INPUT_IDS.get(key)
-    if found is None:
-        with _lock:
-            found = INPUT_IDS.get(key)
-            if found is None:
-                INPUT_KEYS.append(key)
-                found = INPUT_IDS[key] = len(INPUT_KEYS) - 1
-    return found
+    """The id of an inputs key."""
+    return _number(key, INPUT_IDS, INPUT_KEYS)
 
 
 # The memory layouts of tensors, as (shape, strides in bytes, NumPy dtype); 0 is kept for "not known".
@@ -152,15 +157,7 @@ LAYOUTS: list[Any] = [None]
 
 def layout_id(array: Any) -> int:
     """The interned id of an array's layout."""
-    key = (array.shape, array.strides, array.dtype)
-    found = LAYOUT_IDS.get(key)
-    if found is None:
-        with _lock:
-            found = LAYOUT_IDS.get(key)
-            if found is None:
-                LAYOUTS.append(key)
-                found = LAYOUT_IDS[key] = len(LAYOUTS) - 1
-    return found
+    return _number((array.shape, array.strides, array.dtype), LAYOUT_IDS, LAYOUTS)
 
 
 class Lane(Rows):
