@@ -109,11 +109,12 @@ globals().update(_functions)
 _bind.bind_methods(_functions)
 _operators.bind_operators()
 
-from . import _legacy, _missing, _settings, amp, autograd, random, version
+from . import _legacy, _missing, _settings, amp, autograd, random, sparse, version
 from ._settings import *  # noqa: F403
 from .compiler import compile
 from .torch_version import TorchVersion as TorchVersion
 
+sparse.bind()
 globals().update(_legacy.NAMES)
 globals().update(amp.autocast_mode.NAMES)
 
@@ -128,6 +129,8 @@ _missing.cover_all()
 _ELSEWHERE = {
     "GradScaler": "amp",
     "ScriptFunction": "jit",
+    "sparse_coo_tensor": "sparse",
+    "spmm": "sparse",
     "ScriptModule": "jit",
     "get_device_module": "accelerator",
     "is_anomaly_enabled": "autograd",

@@ -21,8 +21,7 @@ EXCEPTED = {"distributed", "jit/compile", "cuda"}
 LEFT_OUT = {
     "ragged tensors": """torch.nested.nested_tensor torch.jagged Tensor.to_padded_tensor""",
     "tensors with masks": "torch.masked.masked_tensor",
-    "sparse layouts": """torch.sparse_coo_tensor Tensor.to_sparse Tensor.to_dense torch.spmm Tensor.coalesce
-        Tensor.sparse_mask torch.sparse.FloatTensor Tensor.to_sparse_coo Tensor.to_sparse_csr""",
+    "sparse layouts": "Tensor.coalesce Tensor.sparse_mask Tensor.to_sparse_csr",
     "forward-mode differentiation": """torch.autograd.forward_ad.unpack_dual torch.autograd.forward_ad.make_dual
         torch.autograd.forward_ad.dual_level""",
     "graphs of programs": """torch.cond torch._subclasses.fake_tensor.FakeTensorMode torch.utils._triton.has_triton
