@@ -303,7 +303,7 @@ def _fill_(a: Any, value: Any) -> None:
         a[...] = value
     except (OverflowError, TypeError):
         if isinstance(value, complex) and not value.imag:
-            _fill_(a, value.real)
+            a[...] = value.real
             return
         name = _dtype.FROM_NUMPY[a.dtype].cpp_name if a.dtype.itemsize > 1 else f"{a.dtype.name}_t"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow") from None
