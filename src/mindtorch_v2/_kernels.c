@@ -73,6 +73,12 @@ INLINE Py_ssize_t last_of(PyObject *object) {
 
 /* ------------------------------------------------------------------------------------------------ functions */
 
+/* Products and sums may be fused into one rounding from here on. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 INLINE float from_bits(int32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 INLINE int32_t to_bits(float x) { int32_t bits; memcpy(&bits, &x, 4); return bits; }
 
@@ -932,7 +938,10 @@ static PyObject *lstm_step(PyObject *module, PyObject *const *args, Py_ssize_t c
 
 /* ------------------------------------------------------------------------------------------------ optimizers */
 
-/* These round after every operation, as the operators they stand for do; the build must not fuse products and sums. */
+/* These round after every operation, as the operators they stand for do. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 WIDE static void descend_loop(float *p, const float *g, float rate, Py_ssize_t n) {
     SIMD for (Py_ssize_t i = 0; i < n; i++) p[i] += g[i] * rate;
