@@ -38,6 +38,7 @@ SORTS = {
     "calls": "count",
     "memory": "self_cpu_memory_usage",
     "flops": "flops",
+    "device": "self_device_time_total",
     "name": "key",
 }
 

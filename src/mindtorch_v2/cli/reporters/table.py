@@ -42,18 +42,25 @@ def as_csv(rows: EventList, options: argparse.Namespace, whole: EventList) -> st
 
 
 def markdown(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
-    shown = _limited(rows, options)
     whole_us = sum(row.self_cpu_time_total for row in whole) or 1
-    cells: list[tuple[str, ...]] = [("Name", "Self CPU", "Self %", "CPU total", "Avg", "Calls")]
-    extra = any(row.self_cpu_memory_usage for row in rows)
-    if extra:
-        cells[0] += ("Self memory",)
-    for row in shown:
-        times = (row.self_cpu_time_total, row.cpu_time_total, row.cpu_time)
-        own, total, average = (format_time_in(value, options.unit) for value in times)
-        line = (_cell(_named(row)), own, f"{row.self_cpu_time_total / whole_us:.1%}", total, average, str(row.count))
-        cells.append((*line, format_memory(row.self_cpu_memory_usage)) if extra else line)
-    return markdown_table(cells)
+
+    def time(attribute: str) -> Callable[[Any], str]:
+        return lambda row: format_time_in(getattr(row, attribute), options.unit)
+
+    columns: list[tuple[str, Callable[[Any], str]]] = [
+        ("Name", lambda row: _cell(_named(row))),
+        ("Self CPU", time("self_cpu_time_total")),
+        ("Self %", lambda row: f"{row.self_cpu_time_total / whole_us:.1%}"),
+        ("CPU total", time("cpu_time_total")),
+        ("Avg", time("cpu_time")),
+        ("Calls", lambda row: str(row.count)),
+    ]
+    if any(row.self_device_time_total for row in rows):
+        columns.append(("Self device", time("self_device_time_total")))
+    if any(row.self_cpu_memory_usage for row in rows):
+        columns.append(("Self memory", lambda row: format_memory(row.self_cpu_memory_usage)))
+    titles = tuple(title for title, _ in columns)
+    return markdown_table([titles, *(tuple(cell(row) for _, cell in columns) for row in _limited(rows, options))])
 
 
 def _named(row: Any) -> str:
