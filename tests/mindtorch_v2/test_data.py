@@ -113,6 +113,20 @@ def test_workers_hand_batches_over_in_order(context: str) -> None:
     assert [batch[0].tolist() for batch in loader] == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
 
 
+def test_a_forked_process_leaves_the_workers_of_its_parent_alone() -> None:
+    kept = DataLoader(range(4), 2, num_workers=1, persistent_workers=True, multiprocessing_context="fork", timeout=60)
+    assert batches(kept) == [[0, 1], [2, 3]]
+
+    def end(iterator: Any) -> None:
+        iterator._shutdown_workers()
+
+    forked = torch.multiprocessing.get_context("fork").Process(target=end, args=(kept._iterator,))
+    forked.start()
+    forked.join(60)
+    assert forked.exitcode == 0
+    assert batches(kept) == [[0, 1], [2, 3]]
+
+
 # --- iterable data ----------------------------------------------------------------------------------------------------
 
 

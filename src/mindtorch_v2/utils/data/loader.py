@@ -224,6 +224,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._requests: list[Any] = []
         self._workers: list[Any] = []
         self._shut_down = False
+        self._owner = os.getpid()
         for number in range(loader.num_workers):
             requests = context.Queue()
             requests.cancel_join_thread()
@@ -326,7 +327,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return data
 
     def _shutdown_workers(self) -> None:
-        if self._shut_down:
+        # A process forked from this one holds a copy of the iterator; the workers are not its own to end.
+        if self._shut_down or os.getpid() != self._owner:
             return
         self._shut_down = True
         self._done.set()
