@@ -221,7 +221,7 @@ def argmin(a: Array, dim: int | None = None, keepdim: bool = False) -> Array:
 def _arg_extreme(name: str, a: Array, dim: int | None, keepdim: bool) -> Array:
     if dim is not None and 0 < a.size <= FEW and -a.ndim <= dim < a.ndim and a.dtype.char in "fd":
         found: Array = (a.argmax if name == "argmax" else a.argmin)(dim, keepdims=keepdim)
-        return found
+        return np.asarray(found)
     if a.dtype.kind in "bc":
         raise RuntimeError(f"{name}(): does not support {'bool' if a.dtype.kind == 'b' else 'complex'} input")
     axis = None if dim is None else wrap_dim(dim, a.ndim)
