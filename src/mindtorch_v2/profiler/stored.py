@@ -112,10 +112,35 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _checked(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
+# What reading JSON of any shape can end in.
+_MALFORMED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"expected a text, got {type(value).__name__}")
     return value
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"expected a whole number, got {type(value).__name__}")
+    # Room is left for sums and differences of two.
+    if not -_LARGEST <= value <= _LARGEST:
+        raise ValueError("a number is too large")
+    return value
+
+
+_LARGEST = 1 << 61
 
 
 class Contents:
@@ -165,7 +190,7 @@ class Contents:
                 reader(json.loads(frame.payload))
             elif not self.closed:
                 self.notes.append(f"a chunk of unknown sort {frame.sort!r} at offset {frame.offset} was skipped")
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error) as error:
+        except _MALFORMED as error:
             raise ValueError(
                 f"{self.path!r} is no spool that can be read: malformed chunk {frame.sort!r} at offset "
                 f"{frame.offset}: {type(error).__name__}: {error}"
@@ -188,13 +213,13 @@ class Contents:
         known = {entry.name for entry in dataclasses.fields(RecordOptions)}
         options = {name: bool(value) for name, value in said["options"].items() if name in known}
         window = Window(
-            _checked(said["window"], int),
+            _int(said["window"]),
             RecordOptions(**options),
-            _checked(said["start_ns"], int),
-            _checked(said["epoch_ns"], int),
+            _int(said["start_ns"]),
+            _int(said["epoch_ns"]),
         )
         window.stop_ns = window.start_ns
-        self.trace_id = _checked(said["trace_id"], str)
+        self.trace_id = _text(said["trace_id"])
         # Each window has its own; the last one's stand for all.
         self.metadata = {}
         self.windows[window.number] = window
@@ -202,11 +227,11 @@ class Contents:
     def _read_state(self, said: Any) -> None:
         window = self.windows.get(said["window"])
         if window is not None:
-            window.stop_ns = _checked(said["now_ns"], int)
-            window.pauses = [[int(begin), int(end)] for begin, end in said["pauses"]]
+            window.stop_ns = _int(said["now_ns"])
+            window.pauses = [[_int(begin), _int(end)] for begin, end in said["pauses"]]
             window.crowded = bool(said["crowded"])
-            window.lanes = [int(lane) for lane in said["lanes"]]
-            window.open = {int(lane): [int(value) for value in rows] for lane, rows in said["open"]}
+            window.lanes = [_int(lane) for lane in said["lanes"]]
+            window.open = {_int(lane): [_int(value) for value in rows] for lane, rows in said["open"]}
             self.metadata.update((key, _json_value(text)) for key, text in said["metadata"].items())
 
     def _read_end(self, said: Any) -> None:
@@ -217,31 +242,34 @@ class Contents:
 
     def _read_threads(self, said: Any) -> None:
         for lane, native_id, name in said:
-            self._threads[int(lane)] = (_checked(native_id, int), _checked(name, str))
+            self._threads[_int(lane)] = (_int(native_id), _text(name))
 
     def _read_kinds(self, said: Any) -> None:
         for event, name, overload, scope, category, module_id, path, sort, counted, all_counted in said:
             for text in (name, overload, category, path, sort):
-                _checked(text, str)
+                _text(text)
             formulas = (_FLOPS if counted else None, _ALL_FLOPS if all_counted else None)
-            kind = Kind(name, overload, int(scope), category, None, *formulas, int(module_id), path)
-            self._kinds[_checked(event, int)] = (kind, sort)
+            kind = Kind(name, overload, _int(scope), category, None, *formulas, _int(module_id), path)
+            self._kinds[_int(event)] = (kind, sort)
 
     def _read_inputs(self, said: Any) -> None:
         for event, number, fields, flops, all_flops in said:
             shapes, strides, dtypes, concrete, keywords = (_decoded(value) for value in fields)
-            record = StoredInputs(shapes, strides, dtypes, concrete, keywords, int(flops), int(all_flops))
-            self._inputs[int(event), int(number)] = record
+            for part in (shapes, strides, dtypes, concrete, keywords):
+                if not isinstance(part, (list, tuple)):
+                    raise ValueError(f"expected a list for inputs, got {type(part).__name__}")
+            record = StoredInputs(shapes, strides, dtypes, concrete, keywords, _int(flops), _int(all_flops))
+            self._inputs[_int(event), _int(number)] = record
 
     def _read_texts(self, said: Any) -> None:
         first, texts = said
-        self._texts.update((int(first) + place, _checked(text, str)) for place, text in enumerate(texts))
+        self._texts.update((_int(first) + place, _text(text)) for place, text in enumerate(texts))
 
     def _read_stacks(self, said: Any) -> None:
         window = self.windows.get(said[0])
         for stack, entries in said[1] if window is not None else ():
             assert window is not None
-            window.stacks[int(stack)] = [int(entry) for entry in entries]
+            window.stacks[_int(stack)] = [_int(entry) for entry in entries]
 
     def _say_how_it_ended(self) -> None:
         unfinished = [window for window in self.windows.values() if not window.ended]
@@ -318,6 +346,10 @@ def _header_int(header: dict[str, Any], key: str) -> int:
     return found if isinstance(found, int) else 0
 
 
+# Columns number the tracks of a capture with 16 bits.
+_MOST_LANES = 10_000
+
+
 class Tables:
     """What the numbers in the rows of a capture mean, numbered anew and densely."""
 
@@ -349,6 +381,8 @@ class Tables:
         sorts = {event: sort for event, (_, sort) in self._contents._kinds.items() if sort}
         bounds = Bounds(window.options, start_ns, stop_ns, [*window.pauses, *pauses], window.crowded, sorts)
         lanes = sorted({*window.lanes, *window.rows, *window.memory, *window.open})
+        if len(lanes) > _MOST_LANES:
+            raise ValueError(f"{self._contents.path!r} is no spool that can be read: it has {len(lanes)} threads")
         return [self._track(window, lane, bounds) for lane in lanes]
 
     def _track(self, window: Window, lane: int, bounds: Bounds) -> Track:
