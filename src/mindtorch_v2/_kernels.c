@@ -65,6 +65,12 @@ INLINE Py_ssize_t count_of(PyObject *object) {
     return count;
 }
 
+/* Whether two arrays of so many bytes are one and the same memory, or share none: a loop may write one from the other. */
+INLINE int apart(PyObject *x, PyObject *out, Py_ssize_t bytes) {
+    char *a = ((Array *)x)->data, *b = ((Array *)out)->data;
+    return a == b || a + bytes <= b || b + bytes <= a;
+}
+
 INLINE void *data_of(PyObject *object) { return ((Array *)object)->data; }
 INLINE Py_ssize_t last_of(PyObject *object) {
     Array *a = (Array *)object;
@@ -202,7 +208,7 @@ INLINE float silu_slope(float g, float x) {
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                         \
         Py_ssize_t n = count_of(args[0]);                                                                              \
-        if (n != count_of(args[1])) Py_RETURN_FALSE;                                                                   \
+        if (n != count_of(args[1]) || !apart(args[0], args[1], 4 * n)) Py_RETURN_FALSE;                                \
         BEGIN(n)                                                                                                       \
         NAME##_loop(data_of(args[0]), data_of(args[1]), n);                                                            \
         END                                                                                                            \
@@ -218,6 +224,7 @@ INLINE float silu_slope(float g, float x) {
             Py_RETURN_FALSE;                                                                                           \
         Py_ssize_t n = count_of(args[0]);                                                                              \
         if (n != count_of(args[1]) || n != count_of(args[2])) Py_RETURN_FALSE;                                         \
+        if (!apart(args[0], args[2], 4 * n) || !apart(args[1], args[2], 4 * n)) Py_RETURN_FALSE;                       \
         BEGIN(n)                                                                                                       \
         NAME##_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), n);                                          \
         END                                                                                                            \
@@ -246,6 +253,7 @@ static PyObject *threshold_backward(PyObject *module, PyObject *const *args, Py_
     if (limit == -1.0 && PyErr_Occurred()) return NULL;
     Py_ssize_t n = count_of(args[0]);
     if (n != count_of(args[1]) || n != count_of(args[3])) Py_RETURN_FALSE;
+    if (!apart(args[0], args[3], 4 * n) || !apart(args[1], args[3], 4 * n)) Py_RETURN_FALSE;
     BEGIN(n)
     threshold_loop(data_of(args[0]), data_of(args[1]), (float)limit, data_of(args[3]), n);
     END
@@ -268,8 +276,7 @@ static PyObject *stand_in(PyObject *ufunc, Loop loop, PyObject *const *args, Py_
             Array *a = (Array *)args[0], *b = (Array *)args[1];
             known = writable(args[1], F32) && a->nd == b->nd;
             for (int i = 0; known && i < a->nd; i++) known = a->dimensions[i] == b->dimensions[i];
-            Py_ssize_t bytes = 4 * count_of(args[0]);
-            known = known && (a->data == b->data || a->data + bytes <= b->data || b->data + bytes <= a->data);
+            known = known && apart(args[0], args[1], 4 * count_of(args[0]));
             if (known) out = Py_NewRef(args[1]);
         }
     }

@@ -258,3 +258,12 @@ def test_what_cannot_be_joined_plainly_is_not() -> None:
         assert C.cat(arrays, dim) is None
     assert C.stack([a, normal(3, 3)], 0) is None
     assert C.stack([a, a], 3) is None
+
+
+@needs_compiled
+def test_memory_that_overlaps_is_left_to_numpy() -> None:
+    x = normal(1001)
+    assert C.gelu(x, x)
+    assert not C.gelu(x[1:], x[:-1])
+    assert not C.silu_backward(x[1:], x[1:], x[:-1])
+    assert not C.threshold_backward(x[1:], x[1:], 0, x[:-1])

@@ -22,7 +22,7 @@ def _load() -> Any:
     if os.environ.get("MINDTORCH_PURE") == "1":
         return None
     try:
-        module = importlib.import_module("mindtorch_v2._kernels")
+        module = importlib.import_module(".._kernels", __package__)
     except ImportError:
         return None
     return module if module.setup(np.zeros((2, 3), F32), np.dtype(np.float64), np.dtype(np.int64), np) else None
