@@ -112,10 +112,10 @@ def rows(capture: Capture) -> tuple[list[Any], list[Any]]:
 @QUICK
 @given(program=PROGRAMS, suffix=st.sampled_from([".json", ".json.gz"]))
 def test_what_is_recorded_comes_back(
-    clock: Clock,
+    clock: Clock,  # noqa: F811
     tmp_path: Path,
     program: list[list[Step]],
-    suffix: str,  # noqa: F811
+    suffix: str,
 ) -> None:
     prof = recorded(clock, program)
     path = tmp_path / f"trace{suffix}"
@@ -126,10 +126,10 @@ def test_what_is_recorded_comes_back(
 @QUICK
 @given(program=PROGRAMS, crossings=st.lists(st.integers(0, 3), max_size=12))
 def test_slices_of_a_thread_nest_whatever_happens(
-    clock: Clock,
+    clock: Clock,  # noqa: F811
     tmp_path: Path,
     program: list[list[Step]],
-    crossings: list[int],  # noqa: F811
+    crossings: list[int],
 ) -> None:
     """Regions are also begun and ended in any order; some are still open at the end."""
 
