@@ -598,3 +598,22 @@ def test_profilers_inside_and_beside_a_spooled_one_lose_nothing(tmp_path: Path) 
         assert [event.name for event in prof.events()] == [name for name in parts for _ in range(3)]
     assert names(recover(tmp_path / "first.mtspool")) == ["one"] * 3 + ["two"] * 3
     assert names(recover(tmp_path / "second.mtspool")) == ["two"] * 3 + ["three"] * 3
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sort=st.sampled_from(["H", "W", "O", "E", "T", "K", "I", "F", "S"]), content=json_values)
+def test_chunks_that_hold_something_else_give_one_kind_of_error(tmp_path: Path, sort: str, content: Any) -> None:
+    path = tmp_path / "forged.mtspool"
+    path.write_bytes(spool_of((spool.BEGIN, BEGIN), (sort.encode(), content)))
+    try:
+        found = recover(path).is_empty
+    except ValueError as error:
+        found = "forged.mtspool" in str(error)
+    assert found
