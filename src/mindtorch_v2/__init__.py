@@ -104,9 +104,9 @@ legacy_contiguous_format = contiguous_format
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
 
-_functions = _bind.public_functions()
-globals().update(_functions)
-_bind.bind_methods(_functions)
+_public = _bind.public_functions()
+globals().update(_public)
+_bind.bind_methods(_public)
 _operators.bind_operators()
 
 from . import _legacy, _missing, _settings, amp, autograd, random, sparse, version
