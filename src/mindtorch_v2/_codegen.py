@@ -156,7 +156,7 @@ def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
 def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None = None) -> None:
     """What is recorded before the op itself; leaves the lines inside a `try`."""
     if _tap.HELPER is not None:
-        begin = ["SEQ" if op.takes_tensors else "-1"]
+        begin = ["SEQ" if op.numbered else "-1"]
         if flags & _tap.SHAPES and op.schema.arguments:
             begin.append(_inputs_key(lines, op, numbers))
         lines.add(f"{'BEGIN' if len(begin) == 1 else 'BEGIN_WITH'}({', '.join(begin)})", "try:")
@@ -165,7 +165,7 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
     # Underscores keep locals apart from arguments, some of which are called key or out.
     lines.add("try:", "    lane = LANES.lane", "except AttributeError:", "    lane = LANE()")
     lines.add("out_ = lane.out" if flags & _WIDE else "out_ = lane.lean_out")
-    lines.add("seq = SEQ if lane.grad else -1" if op.takes_tensors else "seq = -1")
+    lines.add("seq = SEQ if lane.grad else -1" if op.numbered else "seq = -1")
     if flags & _tap.SHAPES:
         key = _inputs_key(lines, op, numbers)
         lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")

@@ -66,6 +66,9 @@ def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
     if isinstance(value, dtype):
         return [], [], "Scalar", SCALAR_TYPE_NUMBERS.get(value.name)
     if isinstance(value, (bool, int, float, complex)):
+        if "[" in argument.type:
+            # Where a list is wanted, one number is a list of one.
+            return [], [], "ScalarList", [value]
         return [], [], "Scalar", value
     return [], [], "", None
 

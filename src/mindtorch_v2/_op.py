@@ -105,6 +105,11 @@ class Op:
     def takes_tensors(self) -> bool:
         return any(a.is_tensor or a.is_tensor_list for a in self.schema.arguments)
 
+    @property
+    def numbered(self) -> bool:
+        """Whether its events carry the number of the next autograd node; not where it only makes a new tensor."""
+        return self.takes_tensors and not self.name.endswith("_like")
+
     @cached_property
     def takes_numbers(self) -> bool:
         tensors = sum(a.is_tensor for a in self.schema.arguments)

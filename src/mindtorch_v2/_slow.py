@@ -64,7 +64,7 @@ def _recorded_slow(op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, 
     inputs = 0
     if _tap.SLOT.flags & _tap.SHAPES:
         inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in args[: len(op.schema.arguments)])))
-    seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.takes_tensors else -1
+    seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.numbered else -1
     event = op.event
     if op.number_event != event and not isinstance(args[1], Tensor):
         event = op.number_event

@@ -210,3 +210,21 @@ def test_autograd_knows_whether_something_records() -> None:
         assert torch.autograd._profiler_enabled()
     assert torch.autograd.kineto_available()
     assert torch.autograd.ProfilerActivity is torch.profiler.ProfilerActivity
+
+
+def test_nodes_show_the_gradients_of_differentiable_outputs_only():
+    x = torch.ones(3, 4, requires_grad=True)
+    loss = x.max(1)[0].sum()
+    with profile(record_shapes=True) as prof:
+        loss.backward()
+    assert [e.input_shapes for e in prof.events() if e.name == "MaxBackward0"] == [[[3]]]
+
+
+def test_new_tensors_have_no_sequence_number_and_one_dim_is_a_list():
+    x = torch.ones(3, 4)
+    with profile(record_shapes=True) as prof:
+        torch.ones_like(x)
+        x.sum(1)
+    made, summed = (next(e for e in prof.events() if e.name == name) for name in ("aten::ones_like", "aten::sum"))
+    assert made.sequence_nr == -1
+    assert summed.concrete_inputs[1] == [1]

@@ -216,7 +216,7 @@ class _Task:
         elif event is None:
             results = self._run(node, grads)
         else:
-            with _tap.node_region(event, node.seq, _inputs(grads)):
+            with _tap.node_region(event, node.seq, _inputs(node.differentiable(grads))):
                 if _tap.SLOT.watcher is not None:
                     _tap.SLOT.watcher.given(grads)
                 results = self._run(node, grads)

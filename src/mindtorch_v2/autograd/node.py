@@ -100,12 +100,20 @@ class Node:
     hooks: Hooks | None
 
     outputs = 1
+    # Numbers of outputs that no gradient comes back from.
+    nondiff: tuple[int, ...] = ()
     # Event ids: evaluate_function, the node itself.
     events: tuple[int, int] | None = None
 
     def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs (some may be None)."""
         raise NotImplementedError
+
+    def differentiable(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The gradients of those outputs that can have one."""
+        if not self.nondiff:
+            return grads
+        return tuple(gradient for nr, gradient in enumerate(grads) if nr not in self.nondiff)
 
     def release(self) -> None:
         """Drop what backward needs."""

@@ -165,6 +165,7 @@ def _bag_gradients(g: Any, weight: Any, scale: Any, indices: Any, offsets: Any, 
     "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
     "-> (Tensor, Tensor, Tensor, Tensor)",
     out=False,
+    nondiff=(1, 2, 3),
     weight__per_sample_weights=lambda g, weight, per_sample_weights, indices, offsets, result1, result2, result3, scale_grad_by_freq, mode, padding_idx, needs: _bag_gradients(
         g, weight, per_sample_weights, indices, offsets, (result1, result2, result3), scale_grad_by_freq, mode,
         padding_idx, needs,

@@ -99,6 +99,7 @@ def _layer_norm_gradients(grads: Any, input: Any, normalized_shape: Any, mean: A
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     out=False,
+    nondiff=(1, 2),
     input__weight__bias=lambda grads, input, normalized_shape, result1, result2, weight, bias, eps, needs: (
         _layer_norm_gradients(grads, input, normalized_shape, result1, result2, weight, bias, eps, needs)
     ),

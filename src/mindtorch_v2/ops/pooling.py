@@ -88,6 +88,7 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
     @op(
         f"{name}_with_indices(Tensor self, {arguments}) -> (Tensor, Tensor)",
         out=False,
+        nondiff=(1,),
         self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: backward.function(
             g, self, kernel_size, stride, padding, dilation, ceil_mode, result1
         ),
@@ -153,6 +154,7 @@ def _adaptive_max_pool(n: int) -> Any:
     @op(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
         out=False,
+        nondiff=(1,),
         self=lambda g, self, result1: backward.function(g, self, result1),
     )
     def forward(x: Any, output_size: Any) -> Any:
@@ -194,6 +196,7 @@ def _fractional_max_pool(n: int) -> Any:
         f"fractional_max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] output_size, Tensor random_samples) "
         "-> (Tensor, Tensor)",
         out=False,
+        nondiff=(1,),
         self=lambda g, self, kernel_size, output_size, result1: backward.function(
             g, self, kernel_size, output_size, result1
         ),
