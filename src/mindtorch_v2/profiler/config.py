@@ -242,7 +242,7 @@ def check_filters(filters: Mapping[ProfilerActivity, Iterable[str]]) -> None:
         for name in names:
             if name not in ACTIVITY_TYPES:
                 raise RuntimeError(
-                    f"Unknown activity type name: {name}; expected one of {', '.join(sorted(ACTIVITY_TYPES))}"
+                    f"Unknown or non-member activity type name: {name!r}; expected one of {', '.join(sorted(ACTIVITY_TYPES))}"
                 )
 
 

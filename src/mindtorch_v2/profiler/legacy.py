@@ -70,7 +70,7 @@ class profile:
         self._inner.__exit__(exc_type, exc_val, exc_tb)
         self.function_events = self._inner.function_events
         for event in self.function_events:
-            event.note(is_legacy=True)
+            event.note(is_legacy=True, overload_name=None, activity_type=None, device_index=0)
         return False
 
     def __repr__(self) -> str:
