@@ -102,6 +102,8 @@ _materialized: list[Op] = []
 # Every generated function with what it was generated from and the label it goes by; and the code of its forms, by flags.
 _installed: dict[str, tuple[Op, types.FunctionType]] = {}
 _codes: dict[tuple[str, int | None], types.FunctionType] = {}
+# How many of them have been searched for the ops they call.
+_searched = [0]
 # The flags functions were last made to record for; None before the first recording.
 _flags: list[int | None] = [None]
 
@@ -126,14 +128,17 @@ def _prepare(flags: int) -> None:
 
     They keep it afterwards: while nothing records it costs what the first form does.
     """
-    done = {op.name for op in _materialized}
-    waiting, rows = list(_materialized), _by_name()
+    # Only what came since the last time is looked at, so that starting stays cheap.
+    waiting = _materialized[_searched[0] :]
+    done = {op.name for op in _materialized} if waiting else set()
+    rows = _by_name() if waiting else {}
     while waiting:
         for name in _called_names(waiting.pop()) - done:
             done.add(name)
             for op in rows.get(name, ()):
                 materialize(op)
                 waiting.append(op)
+    _searched[0] = len(_materialized)
     _record_with(flags & _tap.OP_FLAGS)
 
 

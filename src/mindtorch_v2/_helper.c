@@ -126,6 +126,8 @@ static void start_tsc(void) {
 
 static int64_t now(void) {
     if (given.clock) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback); /* a token may end while an exception is on its way */
         trace_nothing();
         PyObject *value = PyObject_CallNoArgs(given.clock);
         trace_again();
@@ -133,6 +135,7 @@ static int64_t now(void) {
         Py_XDECREF(value);
         if (PyErr_Occurred())
             PyErr_WriteUnraisable(given.clock);
+        PyErr_Restore(type, error, traceback);
         return found;
     }
 #if defined(__x86_64__)

@@ -21,6 +21,7 @@ NAMES = st.sampled_from(["aten::add", "aten::mul", 'a "block"', "block\n", "名"
 # Few examples, as threads and files take long; the fixtures need no reset in between.
 QUICK = settings(
     deadline=None,
+    derandomize=True,
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

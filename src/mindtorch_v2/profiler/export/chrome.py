@@ -253,6 +253,8 @@ class _Trace:
         self._add_arrows(part, pieces)
         for row in np.flatnonzero(crossing).tolist():
             pieces[3 * row : 3 * row + 3] = self._crossing_pieces(int(part[row]), pieces[3 * row : 3 * row + 3])
+        for row in np.flatnonzero(self._instants[part]).tolist():
+            pieces[3 * row : 3 * row + 3] = [self._instant(int(part[row]), int(index[row])), b"", b""]
         return b"".join(pieces)
 
     def _head(self, kind: int, number: int) -> str:

@@ -104,6 +104,8 @@ class Lines:
 def _digits(values: Ints) -> tuple[str, list[Words]]:
     """The digits that numbers from 0 on begin with in common, and words with the others of each."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if low < 0:
+        raise ValueError(f"expected numbers from 0 on, got {low}")
     scale, count = 1, 0
     while low // scale != high // scale:
         scale, count = scale * _GROUP, count + 1
