@@ -351,6 +351,8 @@ class Recorder(_tap.Recorder):
         """Forget what only sessions need, so that many short sessions leave nothing behind."""
         for lane in self._held:
             lane.forget()
+            # What is still open began before any session to come.
+            lane.open.clear()
             lane.listen(False)
         self._held = set()
         self.stacks = StackTable()
