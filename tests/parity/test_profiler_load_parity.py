@@ -32,6 +32,10 @@ def recorded(options: dict[str, Any]) -> profile:
     return prof
 
 
+# Frames of the test runner run on several threads; torch gives the memory of one thread to all of them.
+RUNNER = ("execnet/", "threading.py", "xdist/")
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("suffix", ["json", "json.gz"])
 def test_averages_are_the_same(options: dict[str, Any], suffix: str, tmp_path: Path) -> None:
@@ -41,6 +45,8 @@ def test_averages_are_the_same(options: dict[str, Any], suffix: str, tmp_path: P
     ours = {row.key: row for row in load(tmp_path / f"a.{suffix}").key_averages(include_python_functions=True)}
     assert list(ours) == list(theirs)
     for key, row in theirs.items():
+        if key.startswith(RUNNER):
+            continue
         for name in SUMS:
             assert getattr(ours[key], name) == pytest.approx(getattr(row, name), abs=0.01), (key, name)
         # torch takes children that overlap in part from their parent twice, down to less than nothing.
