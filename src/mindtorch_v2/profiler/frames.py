@@ -204,6 +204,8 @@ class Tracer:
                 callback(frame, event, arg)
 
         starter.lane = callback.lane  # type: ignore[attr-defined]
+        # It replaces itself while it runs: somebody else has to hold it until it has returned.
+        callback.starter = starter  # type: ignore[attr-defined]
         return starter
 
     def _end(self) -> None:
