@@ -45,7 +45,8 @@ def in_one_pass(function: Function) -> Function:
     def fused(x: Any, out: Any = None) -> Any:
         if type(x) is np.ndarray and x.dtype is F32:
             result = np.empty_like(x) if out is None else out
-            if loop(x, result):
+            # The same memory in the other order is as plain, so that both orders give the same values.
+            if loop(x, result) or loop(x.T, result.T):
                 return result
         return function(x, out=out)
 
