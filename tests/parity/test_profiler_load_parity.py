@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch_traces
 
+import torch_traces
 from mindtorch_v2.profiler import load
 
 NUMBERS = range(len(torch_traces.OPTIONS))
