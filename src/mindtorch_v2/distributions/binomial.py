@@ -8,11 +8,10 @@ from ..autograd.grad_mode import no_grad
 from ..ops.random import _binomial
 from ..ops.ranges import arange
 from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .odds import Odds
 
 
-class Binomial(Distribution):
+class Binomial(Odds):
     """How many of `total_count` tries succeed."""
 
     arg_constraints = {
@@ -25,23 +24,12 @@ class Binomial(Distribution):
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if logits is None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-        self._param = self.probs if logits is None else self.logits
-        self.total_count = self.total_count.type_as(self._param)
+        (count,) = self._take(probs, logits, total_count)
+        self.total_count = count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self._expanded(batch_shape, _instance, "total_count", "probs", "logits")
-        made._param = made.__dict__["probs" if self._param is self.__dict__.get("probs") else "logits"]
-        return made
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
+        return self._expanded(batch_shape, _instance, "total_count")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -62,21 +50,6 @@ class Binomial(Distribution):
     def variance(self) -> Any:
         """n p (1 - p)."""
         return self.total_count * self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.size()
 
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -103,8 +76,7 @@ class Binomial(Distribution):
         if not self.total_count.min() == total:
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
         values = arange(1 + total, dtype=self._param.dtype, device=self._param.device)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1, *self._batch_shape)) if expand else values
+        return self._for_batch(values, expand)
 
 
 __all__ = ["Binomial"]

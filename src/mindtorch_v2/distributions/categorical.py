@@ -13,6 +13,7 @@ from ..ops.ranges import arange
 from ..ops.view import broadcast_tensors
 from . import constraints
 from .distribution import Distribution
+from .odds import check_one_given
 from .utils import lazy_property, logits_to_probs, probs_to_logits
 
 
@@ -23,8 +24,7 @@ class Categorical(Distribution):
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(probs, logits)
         name, given = ("probs", probs) if logits is None else ("logits", logits)
         if given.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
@@ -100,8 +100,31 @@ class Categorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         values = arange(self._num_events, dtype=int64, device=self._param.device)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1, *self._batch_shape)) if expand else values
+        return self._for_batch(values, expand)
+
+
+class OfCategorical(Distribution):
+    """A distribution made of a Categorical, whose parameters are its own."""
+
+    _categorical: Categorical
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def logits(self) -> Any:
+        """Log-probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return self._categorical.probs
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._categorical.param_shape
 
 
 __all__ = ["Categorical"]

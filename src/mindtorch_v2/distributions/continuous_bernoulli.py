@@ -11,10 +11,11 @@ from ..ops.creation import ones_like, zeros_like
 from ..ops.mask import where
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits, rand
+from .odds import Odds, check_one_given
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, rand
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(Odds, ExponentialFamily):
     """Values in [0, 1] with a density that grows (or falls) as that of a Bernoulli variable jumps.
 
     Near a parameter of one half, between `lims`, formulas that divide by zero there give way to their series.
@@ -32,41 +33,23 @@ class ContinuousBernoulli(ExponentialFamily):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(probs, logits)
         if logits is None:
             (given,) = broadcast_all(probs)
             if validate_args is not None and not constraints.unit_interval.check(given).all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(given)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.probs if logits is None else self.logits
+            probs = clamp_probs(given)
+        self._take(probs, logits)
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self._expanded(batch_shape, _instance, "probs", "logits", _lims=self._lims)
-        made._param = made.__dict__.get("probs" if self._param is self.__dict__.get("probs") else "logits")
-        return made
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
+        return self._expanded(batch_shape, _instance, _lims=self._lims)
 
     @lazy_property
     def probs(self) -> Any:
         """The parameter, inside the open unit interval."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.size()
 
     @property
     def _stable(self) -> Any:

@@ -163,6 +163,11 @@ class Distribution:
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _for_batch(self, values: Any, expand: bool) -> Any:
+        """Values along the first dimension, before those of the batch, which they fill if asked to."""
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
     def _validate_sample(self, value: Any) -> None:
         """Raise unless `value` fits the shapes and lies in the support."""
         if not isinstance(value, Tensor):
@@ -201,6 +206,22 @@ class Distribution:
             for name, value in ((name, self.__dict__[name]) for name in known)
         )
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Centred(Distribution):
+    """A distribution symmetric around its parameter `loc`."""
+
+    loc: Any
+
+    @property
+    def mean(self) -> Any:
+        """`loc`."""
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        """`loc`."""
+        return self.loc
 
 
 __all__ = ["Distribution"]

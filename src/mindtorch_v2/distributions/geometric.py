@@ -9,24 +9,19 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from ..ops.creation import empty, zeros_like
 from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .odds import Odds
+from .utils import broadcast_all
 
 
-class Geometric(Distribution):
+class Geometric(Odds):
     """How many tries fail before the first that succeeds."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if logits is None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        super().__init__((self.probs if logits is None else self.logits).size(), validate_args=validate_args)
+        self._take(probs, logits)
+        super().__init__(self._param.size(), validate_args=validate_args)
         if self._validate_args and logits is None and not (self.probs > 0).all():
             raise ValueError(
                 "Expected parameter probs "
@@ -36,7 +31,7 @@ class Geometric(Distribution):
             )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(batch_shape, _instance, "probs", "logits")
+        return self._expanded(batch_shape, _instance)
 
     @property
     def mean(self) -> Any:
@@ -52,16 +47,6 @@ class Geometric(Distribution):
     def variance(self) -> Any:
         """(1 / p - 1) / p."""
         return (1.0 / self.probs - 1.0) / self.probs
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = ()) -> Any:
         blank = empty(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)

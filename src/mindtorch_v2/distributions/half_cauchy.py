@@ -6,35 +6,19 @@ import math
 from typing import Any
 
 from ..ops.convert import as_tensor
-from ..ops.creation import full, zeros_like
-from ..ops.mask import where
-from . import constraints
+from ..ops.creation import full
 from .cauchy import Cauchy
-from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform
+from .folded import Folded
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Folded):
     """Absolute values of Cauchy's."""
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(HalfCauchy, _instance))
-
-    @property
-    def scale(self) -> Any:
-        """The scale of both sides."""
-        return self.base_dist.scale
-
-    @property
-    def mode(self) -> Any:
-        """0."""
-        return zeros_like(self.scale)
 
     @property
     def mean(self) -> Any:
@@ -47,22 +31,7 @@ class HalfCauchy(TransformedDistribution):
         return self.base_dist.variance
 
     def log_prob(self, value: Any) -> Any:
-        value = as_tensor(value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device)
-        if self._validate_args:
-            self._validate_sample(value)
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return where(value >= 0, log_prob, -math.inf)
-
-    def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, value: Any) -> Any:
-        return self.base_dist.icdf((value + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
+        return super().log_prob(as_tensor(value, dtype=self.scale.dtype, device=self.scale.device))
 
 
 __all__ = ["HalfCauchy"]

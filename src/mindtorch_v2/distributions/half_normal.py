@@ -5,35 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.creation import zeros_like
-from ..ops.mask import where
-from . import constraints
+from .folded import Folded
 from .normal import Normal
-from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform
 
 
-class HalfNormal(TransformedDistribution):
+class HalfNormal(Folded):
     """Absolute values of normal ones."""
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(HalfNormal, _instance))
-
-    @property
-    def scale(self) -> Any:
-        """The scale of both sides."""
-        return self.base_dist.scale
-
-    @property
-    def mode(self) -> Any:
-        """0."""
-        return zeros_like(self.scale)
 
     @property
     def mean(self) -> Any:
@@ -44,23 +27,6 @@ class HalfNormal(TransformedDistribution):
     def variance(self) -> Any:
         """The variance."""
         return self.scale.pow(2) * (1 - 2 / math.pi)
-
-    def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return where(value >= 0, log_prob, -math.inf)
-
-    def cdf(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, value: Any) -> Any:
-        return self.base_dist.icdf((value + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
 
 
 __all__ = ["HalfNormal"]

@@ -7,11 +7,11 @@ from typing import Any
 from .._dtype import finfo
 from ..ops.creation import empty
 from . import constraints
-from .distribution import Distribution
+from .distribution import Centred
 from .utils import broadcast_all
 
 
-class Laplace(Distribution):
+class Laplace(Centred):
     """The Laplace distribution around `loc`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -24,16 +24,6 @@ class Laplace(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return self._expanded(batch_shape, _instance, "loc", "scale")
-
-    @property
-    def mean(self) -> Any:
-        """`loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """`loc`."""
-        return self.loc
 
     @property
     def variance(self) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 from .._size import Size
 from ..linalg import cholesky, solve_triangular  # type: ignore[attr-defined]
 from . import constraints
-from .distribution import Distribution
+from .distribution import Centred
 from .utils import broadcast_shape, lazy_property, standard_normal
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Centred):
     """Normal vectors of covariance cov_factor · cov_factorᵀ + diag(cov_diag)."""
 
     arg_constraints = {
@@ -53,16 +53,6 @@ class LowRankMultivariateNormal(Distribution):
             _unbroadcasted_cov_diag=self._unbroadcasted_cov_diag,
             _capacitance_tril=self._capacitance_tril,
         )
-
-    @property
-    def mean(self) -> Any:
-        """`loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """`loc`."""
-        return self.loc
 
     @lazy_property
     def variance(self) -> Any:

@@ -9,12 +9,11 @@ from ..ops.convert import tensor
 from ..ops.creation import ones_like, zeros
 from . import constraints
 from .binomial import Binomial
-from .categorical import Categorical
-from .distribution import Distribution
+from .categorical import Categorical, OfCategorical
 from .utils import broadcast_all
 
 
-class Multinomial(Distribution):
+class Multinomial(OfCategorical):
     """How often each choice comes up in `total_count` choices."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -53,21 +52,6 @@ class Multinomial(Distribution):
     def variance(self) -> Any:
         """n p (1 - p)."""
         return self.total_count * self.probs * (1 - self.probs)
-
-    @property
-    def logits(self) -> Any:
-        """Log-probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        """Probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
 
     def sample(self, sample_shape: Any = ()) -> Any:
         sample_shape = Size(sample_shape)

@@ -9,7 +9,7 @@ from .._size import Size
 from ..linalg import cholesky, solve_triangular  # type: ignore[attr-defined]
 from ..ops.ranges import eye
 from . import constraints
-from .distribution import Distribution
+from .distribution import Centred
 from .utils import broadcast_shape, lazy_property, standard_normal
 
 _MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
@@ -30,7 +30,7 @@ def _batch_mahalanobis(factor: Any, difference: Any) -> Any:
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(Centred):
     """Normal vectors, given their mean and one of: covariance, its inverse, its Cholesky factor."""
 
     arg_constraints = {
@@ -99,16 +99,6 @@ class MultivariateNormal(Distribution):
     def precision_matrix(self) -> Any:
         """The covariance's inverse."""
         return self._square(self._unbroadcasted_scale_tril.cholesky_inverse())
-
-    @property
-    def mean(self) -> Any:
-        """`loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """`loc`."""
-        return self.loc
 
     @property
     def variance(self) -> Any:

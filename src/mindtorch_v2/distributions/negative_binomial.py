@@ -8,12 +8,12 @@ from ..autograd.grad_mode import no_grad
 from ..nn.functional import logsigmoid
 from ..ops.random import _poisson
 from . import constraints
-from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .odds import Odds
+from .utils import lazy_property
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(Odds):
     """How many tries succeed before `total_count` have failed."""
 
     arg_constraints = {
@@ -26,23 +26,12 @@ class NegativeBinomial(Distribution):
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if logits is None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-        self._param = self.probs if logits is None else self.logits
-        self.total_count = self.total_count.type_as(self._param)
+        (count,) = self._take(probs, logits, total_count)
+        self.total_count = count.type_as(self._param)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self._expanded(batch_shape, _instance, "total_count", "probs", "logits")
-        made._param = made.__dict__["probs" if self._param is self.__dict__.get("probs") else "logits"]
-        return made
-
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._param.new(*args, **kwargs)
+        return self._expanded(batch_shape, _instance, "total_count")
 
     @property
     def mean(self) -> Any:
@@ -58,21 +47,6 @@ class NegativeBinomial(Distribution):
     def variance(self) -> Any:
         """The mean over the probability of failure."""
         return self.mean / (-self.logits).sigmoid()
-
-    @lazy_property
-    def logits(self) -> Any:
-        """Log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.size()
 
     @lazy_property
     def _gamma(self) -> Any:

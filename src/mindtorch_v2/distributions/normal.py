@@ -8,11 +8,12 @@ from typing import Any
 from ..autograd.grad_mode import no_grad
 from ..ops.random import normal as draw
 from . import constraints
+from .distribution import Centred
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all, standard_normal
 
 
-class Normal(ExponentialFamily):
+class Normal(Centred, ExponentialFamily):
     """The normal (Gaussian) distribution of mean `loc` and standard deviation `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -26,16 +27,6 @@ class Normal(ExponentialFamily):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return self._expanded(batch_shape, _instance, "loc", "scale")
-
-    @property
-    def mean(self) -> Any:
-        """`loc`."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """`loc`."""
-        return self.loc
 
     @property
     def stddev(self) -> Any:

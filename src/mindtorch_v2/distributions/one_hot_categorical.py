@@ -7,11 +7,10 @@ from typing import Any
 from ..nn.functional import one_hot
 from ..ops.ranges import eye
 from . import constraints
-from .categorical import Categorical
-from .distribution import Distribution
+from .categorical import Categorical, OfCategorical
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OfCategorical):
     """One-hot vectors of the choices of a Categorical."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -26,22 +25,9 @@ class OneHotCategorical(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return self._expanded(batch_shape, _instance, _categorical=self._categorical.expand(batch_shape))
 
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._categorical._new(*args, **kwargs)
-
     @property
     def _param(self) -> Any:
         return self._categorical._param
-
-    @property
-    def probs(self) -> Any:
-        """Probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """Log-probabilities."""
-        return self._categorical.logits
 
     @property
     def mean(self) -> Any:
@@ -57,11 +43,6 @@ class OneHotCategorical(Distribution):
     def variance(self) -> Any:
         """p (1 - p)."""
         return self._categorical.probs * (1 - self._categorical.probs)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
 
     def sample(self, sample_shape: Any = ()) -> Any:
         chosen = self._categorical.sample(sample_shape)

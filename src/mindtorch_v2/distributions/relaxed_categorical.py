@@ -6,14 +6,13 @@ from typing import Any
 
 from ..ops.creation import full_like
 from . import constraints
-from .categorical import Categorical
-from .distribution import Distribution
-from .transformed_distribution import TransformedDistribution
+from .categorical import Categorical, OfCategorical
+from .relaxed import Relaxed
 from .transforms import ExpTransform
 from .utils import broadcast_all, clamp_probs, rand
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OfCategorical):
     """Logarithms of relaxed one-hot samples."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -33,24 +32,6 @@ class ExpRelaxedCategorical(Distribution):
             batch_shape, _instance, temperature=self.temperature, _categorical=self._categorical.expand(batch_shape)
         )
 
-    def _new(self, *args: Any, **kwargs: Any) -> Any:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Any:
-        """Log-probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        """Probabilities."""
-        return self._categorical.probs
-
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         u = clamp_probs(rand(shape, dtype=self.logits.dtype, device=self.logits.device))
@@ -67,12 +48,11 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + log_scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """One-hot samples softened to points of the simplex."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    base_dist: Any
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -82,21 +62,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedOneHotCategorical, _instance))
-
-    @property
-    def temperature(self) -> Any:
-        """How soft the choices are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """Log-odds or log-probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """Probabilities."""
-        return self.base_dist.probs
 
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]

@@ -11,11 +11,11 @@ from ..ops.creation import empty, zeros
 from ..ops.mask import where
 from ..special import i0e, i1e  # type: ignore[attr-defined]
 from . import constraints
-from .distribution import Distribution
+from .distribution import Centred
 from .utils import broadcast_all, lazy_property, rand
 
 
-class VonMises(Distribution):
+class VonMises(Centred):
     """Angles around `loc`, the closer to it the higher `concentration`."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
@@ -59,16 +59,6 @@ class VonMises(Distribution):
                 done = done | taken
             around = (angle + math.pi + self.loc.to(float64)) % (2 * math.pi) - math.pi
             return around.to(self.loc.dtype)
-
-    @property
-    def mean(self) -> Any:
-        """The mean direction."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """The likeliest angle."""
-        return self.loc
 
     @lazy_property
     def variance(self) -> Any:
