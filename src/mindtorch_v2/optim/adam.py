@@ -7,58 +7,30 @@ from typing import Any
 
 from ..ops.convert import tensor
 from ..ops.creation import zeros_like
-from . import arrays, together
-from .optimizer import Optimizer, check_options, gradients, number, with_gradients
+from . import arrays
+from .optimizer import Optimizer, check_options, number
+from .per_parameter import PerParameter, decayed
 from .together import Together, maximum_
 
 
-def _check_adam(lr: Any, betas: Any, eps: float, weight_decay: Any) -> None:
-    check_options(learning_rate=(lr, lambda v: v >= 0), epsilon_value=(eps, lambda v: v >= 0))
-    for position, beta in enumerate(betas):
+def _checked(**options: Any) -> dict[str, Any]:
+    """Options of the family, each within its range."""
+    check_options(learning_rate=(options["lr"], lambda v: v >= 0), epsilon_value=(options["eps"], lambda v: v >= 0))
+    for position, beta in enumerate(options["betas"]):
         if not 0.0 <= number(beta) < 1.0:
             raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
-    check_options(weight_decay_value=(weight_decay, lambda v: v >= 0))
+    check_options(
+        weight_decay_value=(options["weight_decay"], lambda v: v >= 0),
+        momentum_decay_value=(options.get("momentum_decay", 0), lambda v: v >= 0),
+    )
+    return options
 
 
-class _Moments(Optimizer):
+class _Moments(PerParameter):
     """Shared by the Adam family: first and second moments per parameter, with a step counter."""
 
-    extra_state: tuple[str, ...] = ()
-
-    def _moments(self, p: Any) -> dict[str, Any]:
-        state: dict[str, Any] = self.state[p]
-        if not state:
-            state["step"] = tensor(0.0)
-            state["exp_avg"] = zeros_like(p)
-            state["exp_avg_sq"] = zeros_like(p)
-            self._more_state(p, state)
-        return state
-
-    def _more_state(self, p: Any, state: dict[str, Any]) -> None:
-        """What a subclass keeps beside the moments."""
-
-    def _update(self, group: dict[str, Any]) -> None:
-        params = with_gradients(group)
-        self._group = group
-        states = [self._moments(p) for p in params]
-        if self._update_arrays(params, states, group):
-            return
-        grads = gradients(params, group)
-        if group["foreach"]:
-            self._update_together(params, grads, states, group)
-            return
-        for p, gradient, state in zip(params, grads, states, strict=True):
-            self._update_one(p, gradient, state, group)
-
-    def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
-        together.update(self._update_one, params, grads, states, group)
-
-    def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
-        """Do the whole update without operators; False, with nothing changed, where that cannot be."""
-        return False
-
-    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        raise NotImplementedError
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=tensor(0.0), exp_avg=zeros_like(p), exp_avg_sq=zeros_like(p))
 
 
 class Adam(_Moments):
@@ -80,14 +52,13 @@ class Adam(_Moments):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        _check_adam(lr, betas, eps, weight_decay)
         super().__init__(
             params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-                "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-                "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
-            },
+            _checked(
+                lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+                foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
+                decoupled_weight_decay=decoupled_weight_decay,
+            ),
         )  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -97,8 +68,9 @@ class Adam(_Moments):
             group.setdefault("maximize", False)
             group.setdefault("decoupled_weight_decay", False)
 
-    def _more_state(self, p: Any, state: dict[str, Any]) -> None:
-        if self._group["amsgrad"]:
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        super()._start(p, state, group)
+        if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(p)
 
     def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
@@ -107,13 +79,7 @@ class Adam(_Moments):
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = (number(b) for b in group["betas"])
-        rate = number(group["lr"])
-        state["step"].add_(1)
-        if group["weight_decay"] != 0:
-            if group["decoupled_weight_decay"]:
-                p.mul_(1 - rate * group["weight_decay"])
-            else:
-                gradient = gradient.add(p, alpha=group["weight_decay"])
+        gradient = decayed(p, gradient, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(gradient, 1 - beta1)
         square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -122,21 +88,16 @@ class Adam(_Moments):
             maximum_(state["max_exp_avg_sq"], square)
             square = state["max_exp_avg_sq"]
         denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
-        p.addcdiv_(mean, denominator, value=-(rate / (1 - beta1**step)))
+        p.addcdiv_(mean, denominator, value=-(number(group["lr"]) / (1 - beta1**step)))
 
     def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
         """With corrections of each parameter's own step, all parameters go together."""
         beta1, beta2 = (number(b) for b in group["betas"])
-        rate, decay = number(group["lr"]), group["weight_decay"]
-        p, gradient = Together(params), Together(grads)
+        p, rate = Together(params), number(group["lr"])
         names = ("step", "exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
         step, mean, square, *top = (Together(state[name] for state in states) for name in names)
         step.add_(tensor(1.0), alpha=1.0)
-        if decay != 0:
-            if group["decoupled_weight_decay"]:
-                p.mul_(1 - rate * decay)
-            else:
-                gradient = gradient.add(p, alpha=decay)
+        gradient = decayed(p, Together(grads), group)
         mean.lerp_(gradient, 1 - beta1)
         square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2)
         scales = [-(rate / (1 - beta1 ** s.item())) for s in step.tensors]
@@ -191,26 +152,20 @@ class Adamax(_Moments):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        _check_adam(lr, betas, eps, weight_decay)
         super().__init__(
             params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
-                "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-            },
+            _checked(
+                lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+                differentiable=differentiable, capturable=capturable,
+            ),
         )  # fmt: skip
 
-    def _moments(self, p: Any) -> dict[str, Any]:
-        state: dict[str, Any] = self.state[p]
-        if not state:
-            state.update(step=tensor(0.0), exp_avg=zeros_like(p), exp_inf=zeros_like(p))
-        return state
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=tensor(0.0), exp_avg=zeros_like(p), exp_inf=zeros_like(p))
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        state["step"].add_(1)
-        if group["weight_decay"] != 0:
-            gradient = gradient.add(p, alpha=group["weight_decay"])
+        gradient = decayed(p, gradient, group)
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         largest = state["exp_inf"]
         maximum_(largest.mul_(beta2), gradient.abs().add_(group["eps"]))
@@ -236,33 +191,22 @@ class NAdam(_Moments):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_adam(lr, betas, eps, weight_decay)
-        check_options(momentum_decay_value=(momentum_decay, lambda v: v >= 0))
         super().__init__(
             params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
-                "capturable": capturable, "differentiable": differentiable,
-            },
+            _checked(
+                lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+                decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
+                capturable=capturable, differentiable=differentiable,
+            ),
         )  # fmt: skip
 
-    def _moments(self, p: Any) -> dict[str, Any]:
-        state: dict[str, Any] = self.state[p]
-        if not state:
-            state.update(step=tensor(0.0), mu_product=tensor(1.0), exp_avg=zeros_like(p), exp_avg_sq=zeros_like(p))
-        return state
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=tensor(0.0), mu_product=tensor(1.0), exp_avg=zeros_like(p), exp_avg_sq=zeros_like(p))
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        rate, decay = number(group["lr"]), group["weight_decay"]
-        state["step"].add_(1)
-        step = state["step"].item()
-        if decay != 0:
-            if group["decoupled_weight_decay"]:
-                p.mul_(1 - rate * decay)
-            else:
-                gradient = gradient.add(p, alpha=decay)
+        rate, step = number(group["lr"]), state["step"].item()
+        gradient = decayed(p, gradient, group)
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * group["momentum_decay"])))
         following = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * group["momentum_decay"])))
         state["mu_product"].mul_(mu)
@@ -291,26 +235,18 @@ class RAdam(_Moments):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check_adam(lr, betas, eps, weight_decay)
         super().__init__(
             params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-                "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
+            _checked(
+                lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
+                capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable,
+            ),
         )  # fmt: skip
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        rate, decay = number(group["lr"]), group["weight_decay"]
-        state["step"].add_(1)
-        step = state["step"].item()
-        if decay != 0:
-            if group["decoupled_weight_decay"]:
-                p.mul_(1 - rate * decay)
-            else:
-                gradient = gradient.add(p, alpha=decay)
+        rate, step = number(group["lr"]), state["step"].item()
+        gradient = decayed(p, gradient, group)
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         corrected = state["exp_avg"] / (1 - beta1**step)

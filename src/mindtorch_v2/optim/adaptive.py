@@ -6,39 +6,11 @@ from typing import Any
 
 from ..ops.convert import tensor
 from ..ops.creation import full_like, zeros, zeros_like
-from . import together
-from .optimizer import Optimizer, check_options, gradients, number, with_gradients
+from .optimizer import check_options, number
+from .per_parameter import PerParameter, decayed
 
 
-class _PerParameter(Optimizer):
-    """Makes the state of all parameters of a group, then updates one after the other, or all together."""
-
-    joins = True  # whether the update of one is written in ops that lists of tensors have
-
-    def _update(self, group: dict[str, Any]) -> None:
-        params = with_gradients(group)
-        for p in params:
-            if not self.state[p]:
-                self._start(p, self.state[p], group)
-        grads, states = gradients(params, group), [self.state[p] for p in params]
-        if group["foreach"] and self.joins:
-            together.update(self._step_one, params, grads, states, group)
-            return
-        for p, gradient, state in zip(params, grads, states, strict=True):
-            self._step_one(p, gradient, state, group)
-
-    def _step_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        state["step"].add_(1)
-        self._update_one(p, gradient, state, group)
-
-    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-
-class Adagrad(_PerParameter):
+class Adagrad(PerParameter):
     """Adagrad."""
 
     def __init__(self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
@@ -67,14 +39,13 @@ class Adagrad(_PerParameter):
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         step = state["step"].item()
-        if group["weight_decay"] != 0:
-            gradient = gradient.add(p, alpha=group["weight_decay"])
+        gradient = decayed(p, gradient, group)
         rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
         state["sum"].addcmul_(gradient, gradient, value=1)
         p.addcdiv_(gradient, state["sum"].sqrt().add_(group["eps"]), value=-rate)
 
 
-class Adadelta(_PerParameter):
+class Adadelta(PerParameter):
     """Adadelta."""
 
     def __init__(self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
@@ -97,8 +68,7 @@ class Adadelta(_PerParameter):
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         rho, eps = group["rho"], group["eps"]
-        if group["weight_decay"] != 0:
-            gradient = gradient.add(p, alpha=group["weight_decay"])
+        gradient = decayed(p, gradient, group)
         square, moved = state["square_avg"], state["acc_delta"]
         square.mul_(rho).addcmul_(gradient, gradient, value=1 - rho)
         delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(gradient)
@@ -106,7 +76,7 @@ class Adadelta(_PerParameter):
         p.add_(delta, alpha=-number(group["lr"]))
 
 
-class RMSprop(_PerParameter):
+class RMSprop(PerParameter):
     """RMSprop, optionally centred and with momentum."""
 
     def __init__(self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
@@ -136,8 +106,7 @@ class RMSprop(_PerParameter):
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         alpha, rate = group["alpha"], number(group["lr"])
-        if group["weight_decay"] != 0:
-            gradient = gradient.add(p, alpha=group["weight_decay"])
+        gradient = decayed(p, gradient, group)
         square = state["square_avg"]
         square.mul_(alpha).addcmul_(gradient, gradient, value=1 - alpha)
         if group["centered"]:
@@ -155,7 +124,7 @@ class RMSprop(_PerParameter):
             p.addcdiv_(gradient, average, value=-rate)
 
 
-class Rprop(_PerParameter):
+class Rprop(PerParameter):
     """Resilient backpropagation: step sizes grow or shrink by the signs of successive gradients."""
 
     joins = False
@@ -191,7 +160,7 @@ class Rprop(_PerParameter):
         state["prev"].copy_(gradient)
 
 
-class ASGD(_PerParameter):
+class ASGD(PerParameter):
     """Averaged stochastic gradient descent."""
 
     joins = False
@@ -214,8 +183,7 @@ class ASGD(_PerParameter):
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate, lambd = number(group["lr"]), group["lambd"]
         step, eta, mu = (state[name].item() for name in ("step", "eta", "mu"))
-        if group["weight_decay"] != 0:
-            gradient = gradient.add(p, alpha=group["weight_decay"])
+        gradient = decayed(p, gradient, group)
         p.mul_(1 - lambd * eta)
         p.add_(gradient, alpha=-eta)
         mean = state["ax"]

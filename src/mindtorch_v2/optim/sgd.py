@@ -6,6 +6,7 @@ from typing import Any
 
 from . import arrays
 from .optimizer import Optimizer, check_options, gradients, number, with_gradients
+from .per_parameter import decayed
 from .together import Together
 
 
@@ -64,16 +65,14 @@ class SGD(Optimizer):
             self._update_together(params, grads, group)
             return
         for p, gradient in zip(params, grads, strict=True):
-            if decay != 0:
-                gradient = gradient.add(p, alpha=decay)
+            gradient = decayed(p, gradient, group)
             if momentum != 0:
                 gradient = self._with_momentum(p, gradient, group)
             p.add_(gradient, alpha=rate)
 
     def _update_together(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
-        p, gradient, decay = Together(params), Together(grads), number(group["weight_decay"])
-        if decay != 0:
-            gradient = gradient.add(p, alpha=decay)
+        p = Together(params)
+        gradient = decayed(p, Together(grads), group)
         if group["momentum"] != 0:
             gradient = self._with_momentum_together(params, gradient, group)
         p.add_(gradient, alpha=-number(group["lr"]))

@@ -1,0 +1,62 @@
+"""Optimizers that update parameter by parameter: the round of a step, and what it shares between them.
+
+It does not know how an optimizer moves a parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import together
+from .optimizer import Optimizer, gradients, number, with_gradients
+
+
+class PerParameter(Optimizer):
+    """Makes the state of all parameters of a group, then updates one after the other, or all together."""
+
+    joins = True  # whether the update of one is written in ops that lists of tensors have
+
+    def _update(self, group: dict[str, Any]) -> None:
+        params = with_gradients(group)
+        states = [self.state[p] for p in params]
+        for p, state in zip(params, states, strict=True):
+            if not state:
+                self._start(p, state, group)
+        if self._update_arrays(params, states, group):
+            return
+        grads = gradients(params, group)
+        if group["foreach"] and self.joins:
+            self._update_together(params, grads, states, group)
+            return
+        for p, gradient, state in zip(params, grads, states, strict=True):
+            self._step_one(p, gradient, state, group)
+
+    def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Fill the state of a parameter before its first step; "step" among it."""
+        raise NotImplementedError
+
+    def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+        """Do the whole update without operators; False, with nothing changed, where that cannot be."""
+        return False
+
+    def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+        together.update(self._step_one, params, grads, states, group)
+
+    def _step_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"].add_(1)
+        self._update_one(p, gradient, state, group)
+
+    def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Move one parameter, or several together, by its gradient; the step is counted already."""
+        raise NotImplementedError
+
+
+def decayed(p: Any, gradient: Any, group: dict[str, Any]) -> Any:
+    """The gradient with weight decay in it; where that is decoupled, p decays here and the gradient stays."""
+    decay = number(group["weight_decay"])
+    if decay == 0:
+        return gradient
+    if group.get("decoupled_weight_decay"):
+        p.mul_(1 - number(group["lr"]) * decay)
+        return gradient
+    return gradient.add(p, alpha=decay)
