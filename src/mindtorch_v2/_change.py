@@ -10,7 +10,7 @@ import numpy as np
 from . import _tap
 from ._compute import any_edge, compute, result_type, unwrap
 from ._dtype import FROM_NUMPY, can_cast, dtype
-from ._errors import refuse_overlap, shape_text
+from ._errors import refuse_overlap, refuse_shared, shape_text
 from ._meta import MetaArray
 from ._storage import Storage
 from ._tensor import Tensor, as_array, bump, storage_of
@@ -31,6 +31,8 @@ def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
             "the arguments requires grad."
         )
+    if op.rule is not None:
+        _refuse_shared_inputs(outs[0], given)
     results = compute(op, given)
     arrays = [as_array(a) for a in ([results] if len(op.schema.returns) == 1 else results)]
     if op.strict_out:
@@ -40,6 +42,14 @@ def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     if len(outs) == 1:
         return outs[0]
     return result_type(op)(*outs) if op.schema.result_names else tuple(outs)
+
+
+def _refuse_shared_inputs(out: Tensor, given: tuple[Any, ...]) -> None:
+    """Refuse to write where part of an operand lies."""
+    if type(out._a) is not MetaArray:
+        for value in given:
+            if isinstance(value, Tensor) and value is not out:
+                refuse_shared(out._a, value._a)
 
 
 def _require_own_memory(given: tuple[Any, ...], outs: list[Tensor], arrays: Iterable[Any]) -> None:
@@ -165,14 +175,16 @@ def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         return
     if type(self._a) is not MetaArray:
         refuse_overlap(self._a)
+    if op.base.rule is not None:
+        _refuse_shared_inputs(self, given[1:])
     results = compute(op.base, given)
     r = as_array(results)
-    to, from_ = self.dtype, FROM_NUMPY[r.dtype]
-    if not can_cast(from_, to):
-        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
     if r.shape != self._a.shape:
         raise RuntimeError(
             f"output with shape {shape_text(self._a.shape)} doesn't match the broadcast shape {shape_text(r.shape)}"
         )
+    to, from_ = self.dtype, FROM_NUMPY[r.dtype]
+    if not can_cast(from_, to):
+        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
     if type(self._a) is not MetaArray:
         np.copyto(self._a, r, casting="unsafe")

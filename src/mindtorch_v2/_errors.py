@@ -73,6 +73,31 @@ def wrap_dims(dims: Any, ndim: int) -> tuple[int, ...]:
     return wrapped
 
 
+def refuse_shared(written: Any, read: Any) -> None:
+    """Refuse to write into an array that shares part of its memory, but not its layout, with one that is read. As torch,
+    look at arrays without gaps only."""
+    if written is read or not written.size or not read.size or not (_is_dense(written) and _is_dense(read)):
+        return
+    start, other = (x.__array_interface__["data"][0] for x in (written, read))
+    if start + written.nbytes <= other or other + read.nbytes <= start:
+        return
+    if start != other or written.shape != read.shape or written.strides != read.strides:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
+
+
+def _is_dense(a: Any) -> bool:
+    """Whether the elements fill a block of memory, in whatever order."""
+    expected = a.itemsize
+    for stride, n in sorted((stride, n) for stride, n in zip(a.strides, a.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True
+
+
 def refuse_overlap(a: Any) -> None:
     """Refuse to write into an array in which several elements lie at one place, as those of an expanded one do."""
     if a.size and any(stride == 0 and n > 1 for n, stride in zip(a.shape, a.strides)):

@@ -257,9 +257,10 @@ def _find_graph(lines: Lines, op: Any, quiet: str, others: list[str]) -> None:
     first = op.schema.arguments[0].python_name
     lines.add(f"graph = GRAD() and not ({quiet})")
     obstacles = [f"{first}._view is not None", f"type({first}._ag) is LEAF"]
-    obstacles += [f"{n} is {first} or {n}._v is not None and {n}._v is {first}._v" for n in others]
+    obstacles += [f"{n} is {first}" for n in others]
     condition = f"graph and ({' or '.join(obstacles)})" if op.differentiable else "graph"
-    lines.add(f"if {condition}: return {_slow(op)}")
+    together = [f"{n}._v is not None and {n}._v is {first}._v" for n in others]
+    lines.add(f"if {' or '.join([condition, *together])}: return {_slow(op)}")
 
 
 def _keeps_first(op: Any, names: list[str]) -> str:

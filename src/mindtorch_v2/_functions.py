@@ -87,6 +87,7 @@ def _materialize_backward(op: Op) -> None:
     outputs = len(op.schema.returns)
     body = {"__slots__": (), "run": run, "outputs": outputs, "__module__": "mindtorch_v2.autograd", "op": op}
     body["nondiff"] = op.nondiff
+    body["saves"] = tuple(_codegen.saved_items(op))
     NAMESPACE[f"C_{op.ident}"] = type(op.node_name, (Node,), body)
     op.make_node = _codegen.compile_function(_codegen.node_source(op), f"node of {op.qualified}")
     NAMESPACE[f"N_{op.ident}"] = op.make_node

@@ -36,7 +36,7 @@ def method(function: Any) -> Any:
 
 def _grad_fn_name(t: Tensor) -> str | None:
     node = t.grad_fn
-    return None if node is None else node.name()
+    return None if node is None else type(node).__name__
 
 
 @method

@@ -45,6 +45,17 @@ else:
     Storage, CountedStorage = _tap.HELPER.Storage, _tap.HELPER.CountedStorage
 
 
+class OwnVersion(Storage):
+    """A version counter apart from that of the memory's other tensors, as `x.data` has. It keeps their token, whose end
+    is the end of the memory."""
+
+    __slots__ = ("shared",)
+
+    def __init__(self, shared: Storage) -> None:
+        self.version = 0
+        self.shared = shared
+
+
 class View:
     """How a tensor is a differentiable view: its base tensor and the storage version its grad_fn is good for.
 
@@ -62,6 +73,12 @@ class View:
 
 class OneOfMany(View):
     """A view that came with others from one op (split, unbind)."""
+
+    __slots__ = ()
+
+
+class OfFunction(View):
+    """A view that a custom Function returned."""
 
     __slots__ = ()
 

@@ -451,7 +451,7 @@ def test_the_graph_can_be_walked() -> None:
     assert inner.name() == "MulBackward0"
     assert number == 0
     accumulate = inner.next_functions[0][0]
-    assert accumulate.name() == "AccumulateGrad"
+    assert accumulate.name() == "torch::autograd::AccumulateGrad"
     assert accumulate.variable is x
 
 

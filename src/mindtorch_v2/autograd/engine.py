@@ -6,6 +6,7 @@ It sees operators only through `door`, and the profiler only through the tap.
 from __future__ import annotations
 
 import heapq
+import itertools
 import sys
 import threading
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from .node import FREED, LEAF_SEQ, AccumulateGrad, Node, Output, output_number, 
 door = SimpleNamespace()
 
 _state = threading.local()
+_numbers = itertools.count()
 
 
 def queue_callback(callback: Any) -> None:
@@ -47,8 +49,8 @@ def run(
     """Propagate the gradients in `roots` (edge, gradient). With `captures` (edges) only paths to those are walked;
     what arrives at them is returned, and leaves among them accumulate only if `accumulate` is set."""
     task = _Task(retain_graph, create_graph, captures, accumulate)
-    outer = getattr(_state, "callbacks", None)
-    _state.callbacks = []
+    outer = getattr(_state, "callbacks", None), getattr(_state, "task", None)
+    _state.callbacks, _state.task = [], task
     token = grad_mode.set_enabled(create_graph)
     try:
         with quiet():
@@ -57,14 +59,28 @@ def run(
             callback()
     finally:
         grad_mode.reset_enabled(token)
-        _state.callbacks = outer
+        _state.callbacks, _state.task = outer
     return task.captured
+
+
+def current_run() -> int:
+    """The number of the backward pass that is under way in this thread."""
+    task = getattr(_state, "task", None)
+    return -1 if task is None else task.number
+
+
+def is_whole() -> bool:
+    """Whether the backward pass under way goes to all leaves rather than to chosen inputs."""
+    task = getattr(_state, "task", None)
+    return task is None or task.wanted is None
 
 
 class _Task:
     """One backward pass: gradients under way and how many contributions each node still waits for."""
 
-    __slots__ = ("keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "count")
+    __slots__ = (
+        "keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "count", "number"
+    )  # fmt: skip
 
     def __init__(self, keep: bool, create: bool, captures: list[Any] | None, accumulate: bool) -> None:
         self.keep = keep
@@ -82,6 +98,7 @@ class _Task:
         self.buffers: dict[Node, Any] = {}
         self.heap: list[tuple[int, int, Node]] = []
         self.count = 0
+        self.number = next(_numbers)
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> None:
         starts = [target(edge) for edge, _ in roots]
@@ -271,6 +288,7 @@ class _Task:
         if node.hooks is not None:
             for hook in list(node.hooks.accumulated.values()):
                 hook(node.variable)
+            _after(node, (), (node.grad,))
 
 
 def _count_of_local() -> int:
@@ -320,7 +338,7 @@ def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     for nr, registered in hooks.tensor.items():
         for hook in list(registered.values()):
             if values[nr] is not None:
-                values[nr] = _checked(hook(values[nr]), values[nr])
+                values[nr] = _checked(hook, hook(values[nr]), values[nr])
     for nr, reference in hooks.retain.items():
         tensor = reference()
         if tensor is not None and values[nr] is not None:
@@ -330,19 +348,29 @@ def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     for hook in list(hooks.pre.values()):
         changed = hook(result)
         if changed is not None:
-            result = changed if isinstance(changed, tuple) else (changed,)
+            result = _same_count(hook, changed, len(result))
     return result
 
 
-def _checked(new: Any, old: Any) -> Any:
+def _same_count(hook: Any, changed: Any, count: int) -> tuple[Any, ...]:
+    """What a hook of a node returned: as many gradients as it was given."""
+    if not isinstance(changed, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(changed).__name__}'")
+    if len(changed) != count:
+        name = getattr(hook, "__name__", "<unknown>")
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values (got {len(changed)}, but expected {count})"
+        )
+    return changed
+
+
+def _checked(hook: Any, new: Any, old: Any) -> Any:
     if new is None:
         return old
     if not isinstance(new, Tensor):
-        raise TypeError(f"expected Tensor, but hook returned '{type(new).__name__}'")
+        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new._a.shape != old._a.shape:
-        raise RuntimeError(
-            f"hook '<hook>' has changed the size of value: {list(old._a.shape)} became {list(new._a.shape)}"
-        )
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the size of value")
     return new
 
 
@@ -352,5 +380,6 @@ def _after(node: Node, results: tuple[Any, ...], grads: tuple[Any, ...]) -> tupl
         for hook in list(hooks.post.values()):
             changed = hook(results, grads)
             if changed is not None:
-                results = changed if isinstance(changed, tuple) else (changed,)
+                pairs = zip(_same_count(hook, changed, len(results)), results, strict=True)
+                results = tuple(new if old is None else _checked(hook, new, old) for new, old in pairs)
     return results

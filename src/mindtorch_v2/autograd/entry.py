@@ -32,13 +32,7 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fa
         if gradient is None:
             if isinstance(output, GradientEdge):
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if output._a.size != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if not output.dtype.is_floating_point and edge(output) is not None:
-                raise RuntimeError(
-                    f"grad can be implicitly created only for real scalar outputs but got {output.dtype}"
-                )
-            made.append(door.ones_like(output) if edge(output) is not None else None)
+            made.append(_implicit(output) if edge(output) is not None else None)
             continue
         if not isinstance(gradient, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
@@ -55,6 +49,16 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fa
             )
         made.append(gradient)
     return made
+
+
+def _implicit(output: Tensor) -> Tensor:
+    """The gradient of an output with respect to itself, which is to be one real number."""
+    if output._a.size != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if not output.dtype.is_floating_point:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
+    one: Tensor = door.ones_like(output)
+    return one
 
 
 def _grads_for(outputs: Sequence[Any], grads: Any) -> list[Any]:
@@ -91,6 +95,9 @@ def backward(
         wanted = _as_tuple(inputs)
         if not wanted:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        for x in wanted:
+            if _edge_of(x) is None:
+                raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         captures = [_input_edge(x) for x in wanted]
     outputs = _as_tuple(tensors)
     roots = _roots(outputs, _grads_for(outputs, grad_tensors))
@@ -148,31 +155,33 @@ def grad(
             stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     outs, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
     if is_grads_batched:
         return _batched(outs, wanted, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
-    captures = [_input_edge(x) for x in wanted]
     roots = _roots(outs, _grads_for(outs, grad_outputs))
+    captures = [_input_edge(x) for x in wanted]
     keep = create_graph if retain_graph is None else retain_graph
     found = engine.run(roots, retain_graph=keep, create_graph=create_graph, captures=captures, accumulate=False)
     return tuple(
-        _finished(gradient, tensor, bool(allow_unused), materialize_grads)
-        for gradient, tensor in zip(found, wanted, strict=True)
+        _finished(position, gradient, tensor, bool(allow_unused), materialize_grads)
+        for position, (gradient, tensor) in enumerate(zip(found, wanted, strict=True))
     )
 
 
-def _finished(gradient: Any, tensor: Any, allow_unused: bool, materialize: bool) -> Any:
+def _finished(position: int, gradient: Any, tensor: Any, allow_unused: bool, materialize: bool) -> Any:
     if gradient is not None:
         return gradient
     if materialize:
         return door.zeros_like(tensor)
     if not allow_unused:
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-            "this is the desired behavior."
+            f"The differentiated Tensor at index {position} appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
         )
     return None
 
@@ -182,6 +191,15 @@ def _batched(
 ) -> tuple[Any, ...]:
     """One backward pass per entry of the gradients' leading dimension, stacked."""
     batches = list(_as_tuple(grads))
+    for position, (batch, output) in enumerate(zip(batches, outs, strict=True)):
+        if batch[0].shape != output.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{position}] has a shape of {batch[0].shape} and output[{position}] "
+                f"has a shape of {output.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
+            )
     rows = []
     for i in range(len(batches[0])):
         picked = tuple(b[i] for b in batches)

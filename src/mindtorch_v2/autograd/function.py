@@ -8,10 +8,24 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _tap
+from .._errors import shape_text
+from .._storage import OfFunction, OneOfMany
 from .._tensor import Tensor, alias, new, storage_of
 from . import grad_mode, graph
 from .engine import door
-from .node import FREED, AccumulateGrad, Node, Output, Packed, changed, unpack, version_of
+from .node import (
+    FREED,
+    AccumulateGrad,
+    Node,
+    Output,
+    Packed,
+    changed,
+    leaf_shape,
+    output_number,
+    target,
+    unpack,
+    version_of,
+)
 
 
 class FunctionCtx:
@@ -19,10 +33,10 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward, where they appear as `saved_tensors`."""
-        for t in tensors:
+        for position, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                    f"save_for_backward can only save variables, but argument {position} is of type {type(t).__name__}"
                 )
         self.to_save = tensors
 
@@ -68,7 +82,7 @@ class FunctionNode(Node, FunctionCtx):
         if item is None or isinstance(item, Tensor):
             return item
         if type(item) is Packed:
-            return unpack(self, item, 0)
+            return item.unpacked(item.edge)
         kept, version, nr = item
         if nr is None:
             return unpack(self, kept, version)
@@ -106,18 +120,30 @@ class FunctionNode(Node, FunctionCtx):
             if gradient is None:
                 continue
             if not isinstance(gradient, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
+            if edge is not None:
+                self._check_shape(position, gradient, edge)
+            elif not self.is_tensor[position]:
                 raise RuntimeError(
-                    f"{self.name()}.backward returned a {type(gradient).__name__} as gradient {position}; expected a "
-                    "Tensor or None"
-                )
-            if edge is None and not self.is_tensor[position]:
-                raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position {position + 1}, but "
+                    f"function {self.name()} returned a gradient different than None at position {position + 1}, but "
                     "the corresponding forward input was not a Variable"
                 )
         return results
 
     is_tensor: tuple[bool, ...] = ()
+
+    def _check_shape(self, position: int, gradient: Tensor, edge: Any) -> None:
+        node, have = target(edge), gradient._a.shape
+        if type(node) is AccumulateGrad:
+            shape = leaf_shape(node)
+        else:
+            shape = node.shape if node.outputs == 1 else node.shape[output_number(edge)]
+        lead = len(have) - len(shape)
+        if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {position} - got {shape_text(have)} but "
+                f"expected shape compatible with {shape_text(shape)}"
+            )
 
 
 class _FunctionMeta(type):
@@ -166,7 +192,8 @@ class Function(metaclass=_FunctionMeta):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
-            "function with static forward method."
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @classmethod
@@ -206,12 +233,12 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             output = cls.forward(node, *args, **kwargs)
     finally:
         grad_mode.reset_enabled(token)
-    single = not isinstance(output, (tuple, list))
+    single = not isinstance(output, tuple)
     outputs = [output] if single else list(output)
     unwatched = {nr for nr, o in enumerate(outputs) if any(o is n for n in node.non_differentiable)}
     outputs = [_own(node, o, args, building) for o in outputs]
     if building:
-        _join(cls, node, outputs, unwatched)
+        _join(cls, node, outputs, unwatched, args)
     else:
         node.saved = None
     return outputs[0] if single else tuple(outputs)
@@ -219,9 +246,14 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool) -> Any:
     """An output that may be joined to the graph: an input handed through gets a tensor of its own."""
-    if not isinstance(output, Tensor) or not building:
+    if not isinstance(output, Tensor):
         return output
+    if not building:
+        handed_on = any(output is a for a in args) and not any(output is d for d in node.dirty_tensors)
+        return output.view_as(output) if handed_on else output
     if any(output is d for d in node.dirty_tensors):
+        if type(output._ag) is AccumulateGrad:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         graph.check_in_place(output)
         return output
     if any(output is a for a in args) or output._ag is not None:
@@ -229,7 +261,15 @@ def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool)
     return output
 
 
-def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int]) -> None:
+def _lies_in(output: Tensor, args: tuple[Any, ...]) -> Tensor | None:
+    """The argument whose memory an output looks at."""
+    for a in args:
+        if isinstance(a, Tensor) and a._v is not None and a._v is output._v:
+            return a
+    return None
+
+
+def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int], args: tuple[Any, ...]) -> None:
     tensors = [o for o in outputs if isinstance(o, Tensor)]
     if len(outputs) > 1:
         node.__class__ = cls.node_class(len(outputs))
@@ -248,6 +288,9 @@ def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int])
         else:
             o._ag = node if nr == 0 else Output(node, nr)
             o._view = None
+            base = _lies_in(o, args)
+            if base is not None:
+                graph.make_view(o, base, None, OfFunction if len(outputs) == 1 else OneOfMany)
     node._silent = frozenset(nr for nr, o in enumerate(outputs) if not isinstance(o, Tensor))
     _save(node, tensors, outputs)
 
@@ -284,7 +327,7 @@ def _save(node: FunctionNode, tensors: list[Tensor], outputs: list[Any]) -> None
 def _pack(item: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
     if item is None or item[2] is not None:
         return item
-    return Packed(pack(item[0]), unpack_hook)
+    return Packed(pack(item[0]), unpack_hook, graph.edge(item[0]))
 
 
 class _NotTwice(Node):

@@ -6,6 +6,7 @@ from its strides. An in-place change of a view becomes a change of part of the b
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,10 +17,10 @@ import numpy as np
 from .. import _tap
 from .._errors import shape_text
 from .._meta import MetaArray, meta
-from .._storage import OneOfMany, Unwatched, View
-from .._tensor import Tensor, alias, element_strides, look_at, new, storage_of
+from .._storage import OfFunction, OneOfMany, Unwatched, View
+from .._tensor import Tensor, alias, bump, element_strides, look_at, new, storage_of
 from . import anomaly, grad_mode
-from .engine import door
+from .engine import current_run, door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
 
 shared = alias
@@ -48,7 +49,7 @@ def live(t: Tensor) -> Any:
     storage = t._v
     if base._ag is None or storage is None or storage.version == view.version:
         return t._ag
-    if type(view) is OneOfMany:
+    if type(view) is OneOfMany or type(view) is OfFunction:
         raise _forbidden(t, "its base or another view of its base has been")
     if type(base._ag) is not AccumulateGrad and type(view) is View:
         token = grad_mode.set_enabled(True)
@@ -155,6 +156,13 @@ def _forbidden(t: Tensor, what: str) -> RuntimeError:
             start
             + "This view is the output of a function that returns multiple views. Such functions do not allow the "
             "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        )
+    if type(t._view) is OfFunction:
+        return RuntimeError(
+            start + "This view was created inside a custom Function (or because an input was returned as-is) and the "
+            "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+            "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+            "output of the custom Function."
         )
     return RuntimeError(
         start + "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
@@ -291,7 +299,7 @@ def _stack() -> list[Any]:
 def active_hooks() -> Any:
     """The pack and unpack hooks of this thread, or None."""
     stack = _stack()
-    return stack[-1] if stack else None
+    return stack[-1] if stack and not isinstance(stack[-1], str) else None
 
 
 def update_saving() -> None:
@@ -328,7 +336,7 @@ def pack_saved(node: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], An
 def _packed(t: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
     token = grad_mode.set_enabled(False)
     try:
-        return Packed(pack(t), unpack)
+        return Packed(pack(t), unpack, edge(t))
     finally:
         grad_mode.reset_enabled(token)
 
@@ -340,6 +348,9 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
+        message = next((h for h in reversed(_stack()) if isinstance(h, str)), None)
+        if message is not None:
+            raise RuntimeError(message)
         _enter((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exc: object) -> None:
@@ -376,10 +387,63 @@ class disable_saved_tensors_hooks:
         self.error_message = error_message
 
     def __enter__(self) -> None:
-        _enter(None)
+        _enter(self.error_message)
 
     def __exit__(self, *exc: object) -> None:
         _leave()
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Inside, what ops save may be changed in place afterwards: they keep copies."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda t: door.clone(t), lambda t: t)
+
+
+def increment_version(tensor: Any) -> None:
+    """Count a change of a tensor (or several) that the counter has not seen."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        bump(t)
+
+
+def register_multi_grad_hook(tensors: Any, fn: Callable[..., None], *, mode: str = "all") -> MultiHandle:
+    """Call `fn` with the gradients of several tensors when all of them (mode "all") or the first ("any") has come."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    wanted = [t for t in tensors if edge(t) is not None]
+    runs: list[int] = [-1]
+    grads: list[Any] = []
+
+    def arrived(position: int, gradient: Any) -> None:
+        first = runs[0] != current_run()
+        if first:
+            runs[0] = current_run()
+            grads[:] = [None] * len(wanted)
+        grads[position] = gradient
+        if mode == "any":
+            if first:
+                fn(gradient)
+        elif all(g is not None for g in grads):
+            fn(list(grads))
+
+    return MultiHandle(tuple(t.register_hook(functools.partial(arrived, i)) for i, t in enumerate(wanted)))
+
+
+class MultiHandle:
+    """Removes the hooks of several tensors."""
+
+    def __init__(self, handles: tuple[Any, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
 
 
 def get_gradient_edge(tensor: Tensor) -> Any:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .._storage import Unwatched
+from .._storage import OwnVersion, Unwatched
 from .._tensor import Parameter, Tensor, alias, look_at, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
@@ -35,6 +35,8 @@ def _get_requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
+    if value and not (self.dtype.is_floating_point or self.dtype.is_complex):
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     requires_grad_(self, value)
 
 
@@ -109,8 +111,16 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.dtype is not self.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype '{self.dtype}'. "
-                "Please ensure that the gradient and the tensor have the same dtype"
+                f"attempting to assign a gradient with dtype '{value.dtype.cpp_name}' to a tensor with grad_dtype "
+                f"'{self.dtype.name.title()}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+                "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
+                "Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+                "systems that assume they match."
+            )
+        if value.device != self.device:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+                f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
             )
         if value._a.shape != self._a.shape:
             raise RuntimeError(
@@ -133,7 +143,8 @@ Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-def
 
 
 def _get_data(self: Tensor) -> Tensor:
-    t = alias(self._a, storage_of(self))
+    shared = storage_of(self)
+    t = alias(self._a, OwnVersion(shared.shared if type(shared) is OwnVersion else shared))
     return t if type(self) in (Tensor, Parameter) else t.as_subclass(type(self))
 
 
@@ -214,7 +225,7 @@ def cut(self: Tensor) -> Tensor:
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
             "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-            "Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
     self._ag = None
     return self

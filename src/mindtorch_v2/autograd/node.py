@@ -104,6 +104,8 @@ class Node:
     nondiff: tuple[int, ...] = ()
     # Event ids: evaluate_function, the node itself.
     events: tuple[int, int] | None = None
+    # What a kind of node saves, in order: (kind, name), where the name is that of an argument or a result.
+    saves: tuple[tuple[str, str], ...] = ()
 
     def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs (some may be None)."""
@@ -119,11 +121,22 @@ class Node:
         """Drop what backward needs."""
         self.saved = None
 
+    def __getattr__(self, name: str) -> Any:
+        """What the node saved, under torch's names: `_saved_self`, `_saved_result`, …"""
+        if name.startswith("_saved_"):
+            for position, (kind, label) in _saved_places(self):
+                if name[7:] == label:
+                    return _saved_value(self, kind, position)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(f"_saved_{label}" for _, (_, label) in _saved_places(self))]
+
     def name(self) -> str:
-        return type(self).__name__
+        return event_name(type(self))
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -239,13 +252,54 @@ def version_of(tensor: Tensor) -> int:
 
 
 class Packed:
-    """A saved tensor that went through a pack hook."""
+    """A saved tensor that went through a pack hook, and the place in the graph that what comes back takes."""
 
-    __slots__ = ("value", "unpack_hook")
+    __slots__ = ("value", "unpack_hook", "edge")
 
-    def __init__(self, value: Any, unpack_hook: Callable[[Any], Any]) -> None:
+    def __init__(self, value: Any, unpack_hook: Callable[[Any], Any], edge: Any = None) -> None:
         self.value = value
         self.unpack_hook = unpack_hook
+        self.edge = edge
+
+    def unpacked(self, edge: Any) -> Tensor:
+        value = self.unpack_hook(self.value)
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"
+            )
+        if edge is None or value._ag is edge:
+            return value
+        tensor = alias(value._a, Storage())
+        tensor._ag = edge
+        return tensor
+
+
+_KINDS_OF_TWO = ("input", "list")
+
+
+def _saved_places(node: Node) -> list[tuple[int, tuple[str, str]]]:
+    """Where each saved item begins in `saved`, with its kind and torch's name for it."""
+    places, position = [], 0
+    for kind, name in type(node).saves:
+        label = {"sizes": f"{name}_sym_sizes", "dtype": f"{name}_scalar_type", "strides": f"{name}_sym_strides"}
+        places.append((position, (kind, label.get(kind, name))))
+        position += 3 if kind == "result" else 2 if kind in _KINDS_OF_TWO else 1
+    return places
+
+
+def _saved_value(node: Node, kind: str, position: int) -> Any:
+    saved = node.saved
+    if saved is None:
+        raise RuntimeError(FREED)
+    if kind == "input":
+        return unpack(node, saved[position], saved[position + 1])
+    if kind == "list":
+        return tuple(unpack(node, x, y) for x, y in zip(saved[position], saved[position + 1], strict=True))
+    if kind == "result":
+        name = next(label for place, (_, label) in _saved_places(node) if place == position)
+        array, storage, version = saved[position : position + 3]
+        return unpack_result(node, array, storage, version, int(name[6:] or 0))
+    return saved[position]
 
 
 def unpack(node: Node, tensor: Any, version: Any) -> Any:
@@ -255,17 +309,14 @@ def unpack(node: Node, tensor: Any, version: Any) -> Any:
             raise changed(tensor, version)
         return tensor
     if type(tensor) is Packed:
-        value = tensor.unpack_hook(tensor.value)
-        if not isinstance(value, Tensor):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
-        return value
+        return tensor.unpacked(tensor.edge)
     return tensor  # None, or a Python number in place of a tensor
 
 
 def unpack_result(node: Node, array: Any, storage: Any, version: int, nr: int = 0) -> Any:
     """A saved output, joined to its node again."""
     if type(array) is Packed:
-        return unpack(node, array, 0)
+        return array.unpacked(node if nr == 0 else Output(node, nr))
     tensor = new(Tensor)
     tensor._a = array
     tensor._v = storage
@@ -282,10 +333,11 @@ def changed(tensor: Any, version: int) -> RuntimeError:
     origin = ""
     node = target(tensor._ag)
     if node is not None and not isinstance(node, AccumulateGrad):
-        origin = f", which is output {output_number(tensor._ag)} of {node.name()},"
+        name = node.name().rstrip("0123456789").removesuffix("Backward")
+        origin = f", which is output {output_number(tensor._ag)} of {name},"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[torch.{kind}Tensor {list(tensor.shape)}]{origin} is at version {tensor._version}; expected version {version} "
         "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True)."
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )

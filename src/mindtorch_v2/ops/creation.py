@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
-from .._errors import no_memory, refuse_overlap
+from .._errors import no_memory, refuse_overlap, refuse_shared
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import explicit, mutating, op
@@ -362,6 +362,8 @@ def _copy_(a: Any, src: Any, non_blocking: bool) -> None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if 0 in a.strides:
         refuse_overlap(a)
+    if a.base is not None or src.base is not None:
+        refuse_shared(a, src)
     if src.dtype.kind == "c" and a.dtype.kind != "c":
         src = src.real
     try:

@@ -1,0 +1,268 @@
+"""Corners of autograd where programs meet torch's exact behaviour: saved values, hooks, views of Functions, version
+counters, memory that is read and written at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import autograd
+from mindtorch_v2.utils.checkpoint import checkpoint
+
+
+def ones(*size: int) -> torch.Tensor:
+    return torch.ones(*size, requires_grad=True)
+
+
+# --- what nodes show --------------------------------------------------------------------------------------------------
+
+
+def test_nodes_show_what_they_saved_under_torchs_names() -> None:
+    x = torch.tensor([2.0], requires_grad=True)
+    product = x * x
+    assert product.grad_fn._saved_self is x
+    assert product.exp().grad_fn._saved_result.item() == pytest.approx(54.598, rel=1e-4)
+    assert x.expand(3).sum().grad_fn._saved_self_sym_sizes == (3,)
+    assert {"_saved_self", "_saved_other"} <= set(dir(product.grad_fn))
+
+
+def test_saved_values_are_gone_after_backward() -> None:
+    y = ones(2).exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        _ = y.grad_fn._saved_result
+    with pytest.raises(AttributeError, match="'ExpBackward0' object has no attribute 'elsewhere'"):
+        _ = y.grad_fn.elsewhere
+
+
+def test_engine_nodes_have_qualified_names_but_print_short() -> None:
+    x = torch.zeros(4)
+    x[:2] = ones(2)
+    assert x.grad_fn.name() == "torch::autograd::CopySlices"
+    assert repr(x).endswith("grad_fn=<CopySlices>)")
+
+
+# --- hooks ------------------------------------------------------------------------------------------------------------
+
+
+def test_hooks_of_a_leaf_run_in_torchs_order() -> None:
+    x, calls = ones(2), []
+    accumulate = x.view_as(x).grad_fn.next_functions[0][0]
+    x.register_hook(lambda g: calls.append("tensor"))
+    accumulate.register_hook(lambda *given: calls.append("post"))
+    accumulate.register_prehook(lambda *given: calls.append("pre"))
+    x.register_post_accumulate_grad_hook(lambda p: calls.append("accumulated"))
+    (x * 2).sum().backward()
+    assert calls == ["tensor", "pre", "accumulated", "post"]
+
+
+@pytest.mark.parametrize(
+    ("hook", "error", "text"),
+    [
+        (lambda grads, outs: grads[0], TypeError, "expected tuple, but hook returned 'Tensor'"),
+        (lambda grads, outs: (grads[0],), RuntimeError, "got 1, but expected 2"),
+        (lambda grads, outs: (grads[0].sum(), None), RuntimeError, "has changed the size of value"),
+    ],
+)
+def test_node_hooks_return_what_they_were_given(hook: Any, error: type[Exception], text: str) -> None:
+    y = ones(2) * 2
+    y.grad_fn.register_hook(hook)
+    with pytest.raises(error, match=text):
+        y.sum().backward()
+
+
+def test_a_hook_of_several_tensors_runs_once_with_all_gradients() -> None:
+    x, y, calls = ones(2), ones(2), []
+    handle = autograd.graph.register_multi_grad_hook([x, y], lambda grads: calls.append([g.tolist() for g in grads]))
+    for _ in range(2):
+        (x * 2 + y * 3).sum().backward()
+    handle.remove()
+    (x * y).sum().backward()
+    assert calls == [[[2.0, 2.0], [3.0, 3.0]]] * 2
+
+
+def test_a_hook_on_any_of_several_tensors_runs_for_the_first() -> None:
+    x, y, calls = ones(2), ones(2), []
+    autograd.graph.register_multi_grad_hook([x, y], lambda g: calls.append(g.tolist()), mode="any")
+    (x * 2 + y * 2).sum().backward()
+    (x * 2 + y * 2).sum().backward()
+    assert calls == [[2.0, 2.0]] * 2
+
+
+# --- saved-tensor hooks -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [lambda x: x * x * x, torch.exp])
+def test_unpacked_tensors_take_their_place_in_the_graph_again(function: Any) -> None:
+    x = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+
+    def second(y: torch.Tensor) -> float:
+        (first,) = autograd.grad(y, x, create_graph=True)
+        return float(autograd.grad(first, x)[0])
+
+    with autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone().numpy(), torch.from_numpy):
+        packed = function(x)
+    assert second(packed) == second(function(x))
+
+
+def test_hooks_on_saved_tensors_can_be_forbidden() -> None:
+    with autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        autograd.graph.save_on_cpu().__enter__()
+
+
+def test_saved_tensors_may_change_where_that_is_allowed() -> None:
+    x = torch.tensor([1.0], requires_grad=True)
+    with autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.exp()
+        z = y * y
+        y.sin_()
+        z.sum().backward()
+    assert x.grad.item() == pytest.approx(2 * np.exp(2), rel=1e-6)
+
+
+# --- Functions --------------------------------------------------------------------------------------------------------
+
+
+class Handed(autograd.Function):
+    """Returns its input as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> torch.Tensor:
+        return g * 5
+
+
+def test_a_function_that_returns_its_input_gives_a_view_of_it() -> None:
+    x = ones(2) * 1
+    y = Handed.apply(x)
+    assert y is not x
+    assert y._is_view()
+    assert y._base is x
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        y.add_(1)
+
+
+def test_a_function_hands_on_a_view_without_grad_too() -> None:
+    x = torch.ones(2)
+    y = Handed.apply(x)
+    assert y is not x
+    assert y._is_view()
+
+
+def test_a_changed_base_forbids_the_functions_view() -> None:
+    x = ones(2) * 1
+    y = Handed.apply(x)
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace"):
+        y.sum().backward()
+
+
+def test_wrong_gradients_of_a_function_name_it() -> None:
+    class Wrong(Handed):
+        @staticmethod
+        def backward(ctx: Any, g: torch.Tensor) -> Any:
+            return torch.ones(5)
+
+    with pytest.raises(
+        RuntimeError, match=r"Function WrongBackward returned an invalid gradient at index 0 - got \[5\]"
+    ):
+        Wrong.apply(ones(2)).sum().backward()
+
+
+# --- version counters -------------------------------------------------------------------------------------------------
+
+
+def test_data_has_a_version_counter_of_its_own() -> None:
+    x = ones(3)
+    y = x**2
+    x.data.add_(5)
+    assert x._version == 0
+    y.sum().backward()
+    assert x.grad.tolist() == [12.0] * 3
+
+
+def test_a_detached_tensor_shares_the_version_counter() -> None:
+    x = ones(3)
+    y = x**2
+    x.detach().add_(5)
+    with pytest.raises(RuntimeError, match=r"is at version 1; expected version 0"):
+        y.sum().backward()
+
+
+def test_versions_can_be_counted_by_hand() -> None:
+    x = torch.ones(2)
+    autograd.graph.increment_version(x)
+    autograd.graph.increment_version([x, x])
+    assert x._version == 3
+
+
+# --- memory that is read and written ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[1:].add_(x[:-1]),
+        lambda x: x.div_(x[0]),
+        lambda x: x[1:].copy_(x[:-1]),
+        lambda x: torch.add(x[1:], x[:-1], out=x[1:]),
+        lambda x: torch.exp(x[:3], out=x[1:]),
+        lambda x: x.view(2, 2).add_(x.view(2, 2).t()),
+    ],
+)
+def test_operands_that_lie_partly_in_the_result_are_refused(change: Any) -> None:
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+        change(torch.ones(4))
+
+
+def test_operands_that_are_the_result_or_beside_it_are_fine() -> None:
+    x = torch.arange(4.0)
+    x.add_(x)
+    x[:2].add_(x[2:])
+    x[::2].copy_(x[1::2])
+    assert x.tolist() == [8.0, 8.0, 6.0, 6.0]
+
+
+# --- entries ----------------------------------------------------------------------------------------------------------
+
+
+def test_numpy_asks_for_no_detach_where_no_graph_is_built() -> None:
+    x = ones(2)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1.0, 1.0]
+
+
+def test_unused_inputs_are_named_by_their_place() -> None:
+    x, y = ones(2), ones(2)
+    with pytest.raises(RuntimeError, match="The differentiated Tensor at index 1 appears to not have been used"):
+        autograd.grad(x.sum(), [x, y])
+
+
+def test_a_tensor_outside_the_graph_is_said_to_be_so_first() -> None:
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        torch.zeros(2).backward()
+
+
+def test_reentrant_checkpoints_refuse_chosen_inputs() -> None:
+    x = ones(2)
+    with pytest.raises(RuntimeError, match=r"incompatible with \.grad\(\)"):
+        autograd.grad(checkpoint(torch.exp, x, use_reentrant=True).sum(), x)
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        checkpoint(torch.exp, torch.ones(2), use_reentrant=True)
+
+
+def test_strict_derivatives_say_what_is_independent() -> None:
+    with pytest.raises(RuntimeError, match="Output 0 of the user-provided function does not require gradients"):
+        autograd.functional.jacobian(lambda x: x.detach(), torch.ones(2), strict=True)
+    with pytest.raises(RuntimeError, match="Output 0 of the user-provided function is independent of input 1"):
+        autograd.functional.jacobian(lambda x, y: x, (torch.ones(2), torch.ones(2)), strict=True)
+    with pytest.raises(RuntimeError, match="the jacobian of the user-provided function with respect to input 0"):
+        autograd.functional.hvp(lambda x: x.sum(), torch.ones(2), torch.ones(2), strict=True)
