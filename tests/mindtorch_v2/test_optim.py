@@ -296,3 +296,24 @@ def test_a_schedules_state_can_be_saved() -> None:
         warnings.simplefilter("ignore")
         two.load_state_dict(one.state_dict())
     assert two.last_epoch == 3
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_gradients_flow_through_a_differentiable_step() -> None:
+    rate = torch.tensor(3.0, requires_grad=True)
+    start = torch.tensor([1.0, 2.0], requires_grad=True)
+    p = start.clone()
+    optimizer = optim.SGD([p], lr=0.5, weight_decay=0.1, differentiable=True)
+    p.grad = rate * torch.tensor([1.0, -1.0])
+    optimizer.step()
+    p.sum().backward()
+    assert rate.grad.item() == 0  # one goes up as the other goes down
+    np.testing.assert_allclose(start.grad.numpy(), [0.95, 0.95])
+
+
+def test_a_plain_step_is_no_part_of_the_graph() -> None:
+    w = torch.tensor([1.0], requires_grad=True)
+    w.grad = torch.tensor([2.0], requires_grad=True)
+    optim.SGD([w], lr=0.5).step()
+    assert w.is_leaf
+    assert w.item() == 0

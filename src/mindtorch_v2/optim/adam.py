@@ -8,8 +8,8 @@ from typing import Any
 from ..ops.convert import tensor
 from ..ops.creation import zeros_like
 from . import arrays
-from .optimizer import Optimizer, check_options, number
-from .per_parameter import PerParameter, decayed
+from .optimizer import Optimizer, check_fused, check_options, number
+from .per_parameter import PerParameter, decayed, kept, with_eps
 from .together import Together, maximum_
 
 
@@ -60,6 +60,7 @@ class Adam(_Moments):
                 decoupled_weight_decay=decoupled_weight_decay,
             ),
         )  # fmt: skip
+        check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -88,7 +89,7 @@ class Adam(_Moments):
             maximum_(state["max_exp_avg_sq"], square)
             square = state["max_exp_avg_sq"]
         denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
-        p.addcdiv_(mean, denominator, value=-(number(group["lr"]) / (1 - beta1**step)))
+        p.addcdiv_(kept(mean, group), denominator, value=-(number(group["lr"]) / (1 - beta1**step)))
 
     def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
         """With corrections of each parameter's own step, all parameters go together."""
@@ -170,7 +171,7 @@ class Adamax(_Moments):
         largest = state["exp_inf"]
         maximum_(largest.mul_(beta2), gradient.abs().add_(group["eps"]))
         correction = 1 - beta1 ** state["step"].item()
-        p.addcdiv_(state["exp_avg"], largest, value=-(number(group["lr"]) / correction))
+        p.addcdiv_(kept(state["exp_avg"], group), kept(largest, group), value=-(number(group["lr"]) / correction))
 
 
 class NAdam(_Moments):
@@ -213,9 +214,9 @@ class NAdam(_Moments):
         product = state["mu_product"].item()
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        denominator = state["exp_avg_sq"].div(1 - beta2**step).sqrt().add_(group["eps"])
+        denominator = with_eps(state["exp_avg_sq"].div(1 - beta2**step).sqrt(), group)
         p.addcdiv_(gradient, denominator, value=-rate * (1.0 - mu) / (1.0 - product))
-        p.addcdiv_(state["exp_avg"], denominator, value=-rate * following / (1.0 - product * following))
+        p.addcdiv_(kept(state["exp_avg"], group), denominator, value=-rate * following / (1.0 - product * following))
 
 
 class RAdam(_Moments):
@@ -254,7 +255,7 @@ class RAdam(_Moments):
         length = limit - 2 * step * (beta2**step) / (1 - beta2**step)
         if length > 5.0:
             rectified = math.sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))
-            adaptive = math.sqrt(1 - beta2**step) / state["exp_avg_sq"].sqrt().add_(group["eps"])
+            adaptive = math.sqrt(1 - beta2**step) / with_eps(state["exp_avg_sq"].sqrt(), group)
             p.add_(corrected * rate * adaptive * rectified, alpha=-1.0)
         else:
             p.add_(corrected * rate, alpha=-1.0)

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..ops.convert import tensor
 from ..ops.creation import full_like, zeros, zeros_like
-from .optimizer import check_options, number
-from .per_parameter import PerParameter, decayed
+from .optimizer import check_fused, check_options, number
+from .per_parameter import PerParameter, decayed, kept, with_eps
 
 
 class Adagrad(PerParameter):
@@ -29,6 +29,7 @@ class Adagrad(PerParameter):
                 "differentiable": differentiable, "fused": fused,
             },
         )  # fmt: skip
+        check_fused(fused, foreach, differentiable)
         for group in self.param_groups:
             for p in group["params"]:
                 self._start(p, self.state[p], group)
@@ -42,7 +43,7 @@ class Adagrad(PerParameter):
         gradient = decayed(p, gradient, group)
         rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
         state["sum"].addcmul_(gradient, gradient, value=1)
-        p.addcdiv_(gradient, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+        p.addcdiv_(gradient, with_eps(state["sum"].sqrt(), group), value=-rate)
 
 
 class Adadelta(PerParameter):
@@ -71,7 +72,8 @@ class Adadelta(PerParameter):
         gradient = decayed(p, gradient, group)
         square, moved = state["square_avg"], state["acc_delta"]
         square.mul_(rho).addcmul_(gradient, gradient, value=1 - rho)
-        delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(gradient)
+        scale = square.add(eps).sqrt_()
+        delta = kept(moved.add(eps).sqrt_(), group).div_(scale).mul_(gradient)
         moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
         p.add_(delta, alpha=-number(group["lr"]))
 
@@ -112,10 +114,11 @@ class RMSprop(PerParameter):
         if group["centered"]:
             mean = state["grad_avg"]
             mean.lerp_(gradient, 1 - alpha)
-            average = square.addcmul(mean, mean, value=-1).sqrt_()
+            center = kept(mean, group)
+            average = square.addcmul(center, center, value=-1).sqrt_()
         else:
             average = square.sqrt()
-        average = average.add_(group["eps"])
+        average = with_eps(average, group)
         if group["momentum"] > 0:
             buffer = state["momentum_buffer"]
             buffer.mul_(group["momentum"]).addcdiv_(gradient, average)
@@ -156,7 +159,7 @@ class Rprop(PerParameter):
         state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
         gradient = gradient.clone()
         gradient[sign.lt(0)] = 0
-        p.addcmul_(gradient.sign(), state["step_size"], value=-1)
+        p.addcmul_(gradient.sign(), kept(state["step_size"], group), value=-1)
         state["prev"].copy_(gradient)
 
 

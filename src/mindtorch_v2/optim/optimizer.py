@@ -115,7 +115,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        token = set_enabled(False)
+        token = set_enabled(bool(self.defaults.get("differentiable")))
         try:
             for group in self.param_groups:
                 self._update(group)
@@ -161,7 +161,7 @@ class Optimizer:
         for p in param_group["params"]:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
-            if not (p.is_leaf or p.retains_grad):
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
@@ -346,6 +346,14 @@ def check_options(**ranges: tuple[Any, Callable[[Any], bool]]) -> None:
         number = value.item() if isinstance(value, Tensor) else value
         if not fits(number):
             raise ValueError(f"Invalid {name.replace('_', ' ')}: {value}")
+
+
+def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """RuntimeError for what a fused step cannot be as well."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 def number(value: Any) -> Any:

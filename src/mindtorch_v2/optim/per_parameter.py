@@ -26,6 +26,8 @@ class PerParameter(Optimizer):
             return
         grads = gradients(params, group)
         if group["foreach"] and self.joins:
+            if group["differentiable"]:
+                raise AssertionError("_foreach ops don't support autograd")
             self._update_together(params, grads, states, group)
             return
         for p, gradient, state in zip(params, grads, states, strict=True):
@@ -60,3 +62,13 @@ def decayed(p: Any, gradient: Any, group: dict[str, Any]) -> Any:
         p.mul_(1 - number(group["lr"]) * decay)
         return gradient
     return gradient.add(p, alpha=decay)
+
+
+def kept(value: Any, group: dict[str, Any]) -> Any:
+    """What backward will ask for: where the step is differentiable a copy, which later steps leave as it is."""
+    return value.clone() if group["differentiable"] else value
+
+
+def with_eps(root: Any, group: dict[str, Any]) -> Any:
+    """A square root and eps, to divide by; not in place where backward will ask for the root."""
+    return root.add(group["eps"]) if group["differentiable"] else root.add_(group["eps"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import arrays
-from .optimizer import Optimizer, check_options, gradients, number, with_gradients
+from .optimizer import Optimizer, check_fused, check_options, gradients, number, with_gradients
 from .per_parameter import decayed
 from .together import Together
 
@@ -42,6 +42,7 @@ class SGD(Optimizer):
                 "fused": fused,
             },
         )  # fmt: skip
+        check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._front import FRONTS
 from .._op import OPS
+from ..autograd.grad_mode import is_grad_enabled
 
 
 def _listed(value: Any) -> Any:
@@ -67,6 +68,8 @@ def maximum_(target: Any, other: Any) -> None:
     """Take the larger element of each pair into `target`, a tensor or several."""
     if isinstance(target, Together):
         target.maximum_(other)
+    elif is_grad_enabled():
+        target.copy_(OPS["maximum"].function(target.clone(), other))
     else:
         OPS["maximum"].function(target, other, out=target)
 
