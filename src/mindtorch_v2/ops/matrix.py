@@ -14,7 +14,7 @@ from .. import _tap
 from .._dtype import FROM_NUMPY
 from .._errors import broadcast_error, shape_text
 from .._op import composite, in_place, op
-from .._tensor import Tensor, make
+from .._tensor import FAST, Tensor, make
 from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
@@ -41,11 +41,15 @@ def cpp_name(a: Any) -> str:
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
 
+# Up to so many rows `dot` is used, whose calls are the quicker ones; but it fills its result with zeros beforehand.
+FEW_ROWS = 64
+
+
 def wide_product(a: Any, b: Any) -> Any:
     """The matrix product of arrays whose types agree; of 16-bit floats in float32."""
     if is_half(a.dtype):
         return np.matmul(a.astype(F32), b.astype(F32))
-    return a.dot(b) if a.ndim < 3 and b.ndim < 3 else np.matmul(a, b)
+    return a.dot(b) if a.ndim < 3 and b.ndim < 3 and a.ndim and len(a) <= FEW_ROWS else np.matmul(a, b)
 
 
 def product(a: Any, b: Any) -> Any:
@@ -100,8 +104,25 @@ def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...], itemsize: in
     return strides[0] == itemsize and strides[1] == sizes[0] * itemsize
 
 
+def _are_unwatched(g: Any, other: Any) -> bool:
+    """Whether only the values of products of these count: no event is to be recorded and no graph built."""
+    d = other._a.dtype
+    return (
+        not _tap.NAMESPACE["HOOK"]
+        and type(g) is Tensor
+        and type(other) in FAST
+        and (d is F32 or d is F64)
+        and g._a.dtype is d
+        and not grad_mode.is_grad_enabled()
+    )
+
+
 def left_gradient(g: Any, mat2: Any, sizes: Any, strides: Any) -> Any:
     """Gradient of the left factor, laid out in memory as that is."""
+    if _are_unwatched(g, mat2):
+        if _column_major(sizes, strides, g._a.itemsize):
+            return make(wide_product(mat2._a, g._a.T).T)
+        return make(wide_product(g._a, mat2._a.T))
     if _column_major(sizes, strides, g._a.itemsize):
         return t(mm(conj(mat2), t(g)))
     return mm(g, conj(t(mat2)))
@@ -109,6 +130,10 @@ def left_gradient(g: Any, mat2: Any, sizes: Any, strides: Any) -> Any:
 
 def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
     """Gradient of the right factor, laid out in memory as that is."""
+    if _are_unwatched(g, mat1):
+        if _column_major(sizes, strides, g._a.itemsize):
+            return make(wide_product(g._a.T, mat1._a).T)
+        return make(wide_product(mat1._a.T, g._a))
     if _column_major(sizes, strides, g._a.itemsize):
         return t(mm(t(g), conj(mat1)))
     return mm(conj(t(mat1)), g)
@@ -116,7 +141,7 @@ def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
 
 _PLAIN_MATRICES = (
     "input._a.dtype is mat2._a.dtype and (input._a.dtype is F32 or input._a.dtype is F64) and input._a.ndim == 2 "
-    "and mat2._a.ndim == 2"
+    f"and mat2._a.ndim == 2 and len(input._a) <= {FEW_ROWS}"
 )
 
 
@@ -154,7 +179,7 @@ def _add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     if (d is F32 or d is F64) and b.dtype is d and c.dtype is d and a.ndim == 2 and b.ndim == 2:
         if beta == 1 and alpha == 1:
             try:
-                r = a.dot(b)
+                r = a.dot(b) if len(a) <= FEW_ROWS else np.matmul(a, b)
                 r += c
                 return r
             except ValueError:

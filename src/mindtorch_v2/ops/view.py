@@ -23,8 +23,11 @@ from .._meta import MetaArray, meta
 from .._op import composite, op, view
 from .._size import Size
 from .._tensor import FAST, Tensor, alias, element_strides, make, storage_of
+from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import edge
 from ..autograd.methods import cut
+from ..kernels.compiled import F32
+from ..kernels.totals import total
 from .permute import movedim as movedim
 from .permute import permute as permute
 from .permute import t as t
@@ -467,6 +470,8 @@ def sum_to_size(g: Tensor, shape: tuple[int, ...]) -> Tensor:
         return g.sum()
     lead = len(from_) - len(to)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(to) if n == 1 and from_[i + lead] != 1)
+    if dims and type(g) is Tensor and g._a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled():
+        return make(total(g._a, dims).reshape(to))  # where only values count
     summed = g.sum(dims, keepdim=True) if dims else g
     return _view.function(summed, size=to) if lead else summed
 
