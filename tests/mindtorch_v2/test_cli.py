@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -129,9 +130,29 @@ def test_completion_knows_every_command_and_option(shell: str, capsys: pytest.Ca
     assert "markdown" in script
 
 
-def test_bash_takes_the_completion_and_completes(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["d"], {"diff"}),
+        (["diff", "a", "--fail"], {"--fail-over"}),
+        (["table", "--by", "m"], {"module"}),
+        (["attach", "7", ""], {"start", "stop", "status"}),
+        (["help", "rec"], {"recover"}),
+        (["table", "--limit", ""], set()),
+        (["table", "a "], {"a file.json"}),
+        (["profile", "-o", "a "], {"a file.json"}),
+        (["top", ""], set()),
+    ],
+)
+def test_bash_takes_the_completion_and_completes(
+    words: list[str], offered: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a file.json").touch()
     cli.main(["completion", "bash"])
     script = capsys.readouterr().out
-    ask = 'COMP_WORDS=(mindtorch diff a --fail); COMP_CWORD=3; _mindtorch; echo "${COMPREPLY[@]}"'
-    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "--fail-over"
+    line = " ".join(map(shlex.quote, ["mindtorch", *words]))
+    ask = f'COMP_WORDS=({line}); COMP_CWORD={len(words)}; _mindtorch; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path
+    )
+    assert set(done.stdout.splitlines()) - {""} == offered

@@ -11,6 +11,7 @@ import os
 import pty
 import subprocess
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 
 from command_line import COMMAND, environment, mindtorch
 from mindtorch_v2 import cli, nn, ones
+from mindtorch_v2.cli.reporters.diff import percent
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.export import write
 from mindtorch_v2.profiler.load import load
@@ -233,12 +235,114 @@ def test_diff_by_module_and_stack(folder: Path, capsys: pytest.CaptureFixture[st
     assert any("aten::addmm < " in row["name"] for row in json.loads(text)["rows"])
 
 
-def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = ['<script>"&|`\x01', "a\nb", "x"]
-    write(capture_of(np.full((10, 3), 1000.0), names), tmp_path / "hostile.json")
-    path = tmp_path / "hostile.json"
-    code, text, _ = run(capsys, "diff", path, path, "--all", "--markdown", "--junit", tmp_path / "out.xml")
+HOSTILE = [
+    '<script>"&|`\x01',
+    "a\nb",
+    "\x1b[31mred\x1b]0;title\x07",
+    "\x9b31m",
+    "\u202eturned",
+    "\u2028",
+    "\ud800 alone",
+    "=HYPERLINK(1)",
+    "]]>",
+    "x" * 100_000,
+]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace whose names would like to be more than names."""
+    path = tmp_path_factory.mktemp("hostile") / "hostile.json"
+    capture = capture_of(np.full((10, len(HOSTILE)), 1000.0), HOSTILE)
+    write(replace(capture, metadata={"\x1b[2J": "\x1b[2J"}), path)
+    return path
+
+
+def test_hostile_names_stay_text(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, "diff", hostile, hostile, "--all", "--markdown", "--junit", tmp_path / "out.xml")
     assert code == 0
     assert "\\|'" in text
+    assert all(line.startswith(("| ", "- ", "###")) for line in text.splitlines() if line)
     cases = {case.get("name") for case in ET.parse(tmp_path / "out.xml").iter("testcase")}
-    assert '<script>"&|`�' in cases
+    assert {'<script>"&|`�', "]]>", "� alone"} <= cases
+
+
+@pytest.mark.parametrize("arguments", [["table"], ["table", "--markdown"], ["info"], ["diff", "--all"]])
+def test_no_name_steers_the_terminal(hostile: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    files = [hostile] * (2 if arguments[0] == "diff" else 1)
+    code, text, talk = run(capsys, arguments[0], *files, *arguments[1:])
+    assert code == 0
+    assert {char for char in text + talk if ord(char) < 32 or 127 <= ord(char) < 160} == {"\n"}
+    assert not set(text) & set("\u202e\u2028\ud800")
+    assert max(map(len, text.splitlines())) < 400
+
+
+def test_cells_of_csv_are_no_formulas(hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = run(capsys, "table", hostile, "--csv")
+    names = [row[0] for row in csv.reader(io.StringIO(text, newline=""))]
+    assert "'=HYPERLINK(1)" in names
+    assert "a\nb" in names
+    run(capsys, "convert", hostile, tmp_path / "events.csv")
+    with open(tmp_path / "events.csv", newline="", encoding="utf-8") as file:
+        assert not any(cell.startswith("=") for row in csv.reader(file) for cell in row)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".collapsed", ".speedscope.json", ".pftrace", ".pb.gz", ".json"])
+def test_every_format_takes_every_name(
+    hostile: Path, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, talk = run(capsys, "convert", hostile, tmp_path / f"hostile{suffix}")
+    assert (code, talk.count("\n")) == (0, 1)
+    assert (tmp_path / f"hostile{suffix}").stat().st_size > 0
+
+
+def test_output_that_knows_only_ascii_gets_ascii(folder: Path) -> None:
+    done = mindtorch("diff", folder / "before.json", folder / "slower.json.gz", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert " ... " in done.stdout
+    assert mindtorch("run", "--help", PYTHONIOENCODING="ascii").returncode == 0
+
+
+def test_narrow_terminals_get_tables_that_fit(folder: Path) -> None:
+    shown = on_a_terminal("table", folder / "model.json", "--by", "shape", COLUMNS="60", NO_COLOR="1")
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "aten::addmm" in shown
+    full = on_a_terminal("table", folder / "model.json", "--wide", COLUMNS="60", NO_COLOR="1")
+    assert "CPU time avg" in full
+    shown = on_a_terminal("diff", folder / "before.json", folder / "slower.json.gz", COLUMNS="60", NO_COLOR="1")
+    rows = [line for line in shown.splitlines() if line.startswith(("Verdict", "slower"))]
+    assert max(map(len, rows)) <= 60
+    assert NAMES[7] in rows[1]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(folder: Path) -> None:
+    process = subprocess.Popen(
+        [str(COMMAND), "table", str(folder / "before.json"), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, talk = process.communicate(timeout=60)
+    assert (process.returncode, talk) == (0, b"")
+
+
+def test_modules_of_torchs_traces_nest_by_their_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = [("nn.Module: Outer_0", 0, 100), ("nn.Module: Linear_0", 10, 60), ("nn.Module: Linear_1", 80, 10)]
+    events = [
+        {"ph": "X", "cat": "python_function", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": length}
+        | {"args": {"Python id": place + 1, "Python module id": place}}
+        for place, (name, start, length) in enumerate(calls)
+    ]
+    events.append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 20, "dur": 40, "args": {}})
+    (tmp_path / "torch.json").write_text(json.dumps({"traceEvents": events}))
+    _, text, _ = run(capsys, "table", tmp_path / "torch.json", "--by", "module", "--json")
+    totals = {row["key"]: row["cpu_time_total"] for row in json.loads(text)}
+    assert totals == {"Outer_0": 100, "Outer_0.Linear_0": 60, "Outer_0.Linear_1": 10}
+    _, text, _ = run(capsys, "table", tmp_path / "torch.json", "--module", "Outer", "--json")
+    assert [row["key"] for row in json.loads(text)] == ["aten::mm"]
+
+
+def test_large_changes_are_shown_as_multiples() -> None:
+    assert [percent(value) for value in (0.1, -0.5, 8.99, 887.28)] == ["+10.0%", "-50.0%", "+899.0%", "×888.3"]

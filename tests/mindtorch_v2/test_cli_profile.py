@@ -87,6 +87,10 @@ def test_nothing_recorded_is_said(program: Path, tmp_path: Path) -> None:
     done = mindtorch("profile", "--wait", "9", "-o", "out", program, "2", cwd=tmp_path)
     assert done.returncode == 7
     assert "nothing was recorded: the program made 2 steps" in done.stderr
+    (tmp_path / "plain.py").write_text("print('no torch')\n")
+    done = mindtorch("profile", "--no-report", "plain.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no torch\n")
+    assert "nothing was recorded: the program called no operator of torch" in done.stderr
 
 
 OWN_PROFILER = """
@@ -133,17 +137,40 @@ while True:
 """
 
 
-def test_ctrl_c_ends_the_program_and_keeps_the_profile(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_end_the_program_and_keep_the_profile(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "endless.py").write_text(ENDLESS)
     running = started("profile", "--no-report", "endless.py", cwd=tmp_path)
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     output, errors = running.communicate(timeout=120)
-    assert running.returncode == -signal.SIGINT
+    assert running.returncode == -number
     assert "aten::mm" in output
     assert "trace: endless.profile/trace.json" in errors
     assert len(Metrics(load(tmp_path / "endless.profile" / "trace.json"))) > 0
+
+
+def test_a_programs_own_handler_of_sigterm_is_its_own(tmp_path: Path) -> None:
+    handles = "import os, signal, sys, torch\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+    (tmp_path / "handles.py").write_text(handles + "torch.ones(2).exp()\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    done = mindtorch("profile", "--no-report", "handles.py", cwd=tmp_path)
+    assert done.returncode == 5
+    assert "aten::exp" in done.stdout
+
+
+def test_a_forked_worker_dies_of_sigterm_as_ever(tmp_path: Path) -> None:
+    forks = """
+import os, signal, torch
+child = os.fork()
+if not child:
+    signal.pause()
+os.kill(child, signal.SIGTERM)
+print(os.waitpid(child, 0)[1])
+"""
+    (tmp_path / "forks.py").write_text(forks)
+    done = mindtorch("profile", "--no-report", "forks.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{int(signal.SIGTERM)}\n")
 
 
 # Ends, without a word to anybody, once enough of it is on disk.

@@ -11,10 +11,10 @@ import importlib
 import os
 import sys
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..version import __version__
-from .terminal import INTERRUPTED, OK, WRONG_USE, UserError
+from .terminal import INTERRUPTED, OK, WRONG_USE, UserError, visible, write_whatever_comes
 
 # Every command with the first line of its help.
 COMMANDS = {
@@ -45,8 +45,12 @@ examples:
 class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong, and where help is."""
 
+    def print_help(self, file: Any = None) -> None:
+        write_whatever_comes()
+        super().print_help(file)
+
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USE, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+        self.exit(WRONG_USE, f"{self.prog}: {visible(message)}; see `{self.prog} --help`\n")
 
 
 def usage(prog: str) -> str:
@@ -82,6 +86,8 @@ def main(arguments: list[str] | None = None, prog: str = "mindtorch") -> int:
     """Run a command line. Codes: 0 well, 1 a gate failed, 2 wrong use, 3 a gate measured nothing; of `run` and
     `profile` the program's own."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given or given[0] not in _RUN_PROGRAMS:
+        write_whatever_comes()
     if given in (["--version"], ["-V"]):
         print(f"mindtorch_v2 {__version__}")
         return OK
@@ -99,7 +105,7 @@ def main(arguments: list[str] | None = None, prog: str = "mindtorch") -> int:
 
 def _unknown(name: str, prog: str) -> int:
     close = difflib.get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
+    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}."
     print(f"{prog}: unknown command {name!r}; {hint} See `{prog} --help`", file=sys.stderr)
     return WRONG_USE
 
@@ -134,5 +140,5 @@ def _guarded(given: list[str], prog: str) -> int:
 
 
 def _tell(error: UserError, prog: str) -> int:
-    print(f"{prog}: {error}", file=sys.stderr)
+    print(f"{prog}: {visible(str(error))}", file=sys.stderr)
     return WRONG_USE

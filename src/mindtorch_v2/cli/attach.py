@@ -16,7 +16,7 @@ import os
 
 from . import wire
 from .profile import RECORDED, add_recorded
-from .terminal import OK, Working, say
+from .terminal import OK, Working, say, visible
 
 _STOP_PATIENCE_S = 600.0
 
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
             if found["attached"]
             else ("profiled" if found["recording"] else "not profiled")
         )
-        print(f"{options.pid}: {' '.join(found['program'])}: {state}")
+        print(visible(f"{options.pid}: {' '.join(found['program'])}: {state}"))
     elif options.action == "start":
         # Its own folder is not this one's.
         folder = os.path.abspath(options.output or f"{options.pid}.profile")

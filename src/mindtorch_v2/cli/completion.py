@@ -13,14 +13,18 @@ from typing import NamedTuple
 
 from . import COMMANDS, parser_of
 
+# Values that are paths, by what help calls them.
+_PATHS = ("A", "B", "FILE", "FOLDER", "IN", "OUT", "RANK", "SPOOL", "package", "script.py [args...]")
+
 
 class Option(NamedTuple):
-    """An option as shells show it."""
+    """An option as shells show it, or a positional argument, which has no flags."""
 
     flags: list[str]
     help: str
     choices: list[str]
     takes_value: bool
+    is_path: bool
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,43 +46,48 @@ def _options(parser: argparse.ArgumentParser) -> list[Option]:
     for action in parser._actions:
         choices = [str(choice) for choice in action.choices or ()]
         text = (action.help or "").replace("%%", "%") if action.help is not argparse.SUPPRESS else ""
-        found.append(Option(list(action.option_strings), text, choices, action.nargs != 0))
+        is_path = action.metavar in _PATHS
+        found.append(Option(list(action.option_strings), text, choices, action.nargs != 0, is_path))
     return found
 
 
-def _words(options: list[Option]) -> str:
-    """Flags, and what positional arguments can be."""
-    words = [flag for option in options for flag in option.flags]
-    words += [choice for option in options if not option.flags for choice in option.choices]
-    return " ".join(words)
-
-
 def _bash(commands: dict[str, tuple[str, list[Option]]]) -> str:
-    cases = "".join(f'        {name}) words="{_words(options)}" ;;\n' for name, (_, options) in commands.items())
-    values = "".join(
-        f'        "{name} {flag}") words="{" ".join(option.choices)}" ;;\n'
-        for name, (_, options) in commands.items()
-        for option in options
-        if option.choices
-        for flag in option.flags
-    )
+    """Flags after a dash, values after the flags that take them, else what positional arguments can be."""
+    values, flags, places = [], [], []
+    for name, (_, options) in commands.items():
+        flags.append(f'        {name}) words="{" ".join(flag for option in options for flag in option.flags)}" ;;\n')
+        choices = " ".join(choice for option in options if not option.flags for choice in option.choices)
+        files = int(any(option.is_path for option in options if not option.flags))
+        places.append(f'        {name}) words="{choices}" files={files} ;;\n')
+        values += [
+            f'        "{name} {flag}") words="{" ".join(option.choices)}" files={int(option.is_path)} ;;\n'
+            for option in options
+            if option.takes_value
+            for flag in option.flags
+        ]
     return f"""# bash completion for mindtorch
 _mindtorch() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD - 1]}}" words=""
+    local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD - 1]}}" words="" files=""
+    local commands="{" ".join(commands)}"
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "{" ".join(commands)} --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W "$commands help --help --version" -- "$current"))
         return
     fi
     case "${{COMP_WORDS[1]}} $previous" in
-{values}    esac
-    if [[ -n $words ]]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
-        return
+        "help help") words="$commands" files=0 ;;
+{"".join(values)}    esac
+    if [[ -z $files && $current == -* ]]; then
+        case "${{COMP_WORDS[1]}}" in
+{"".join(flags)}        esac
+    elif [[ -z $files ]]; then
+        case "${{COMP_WORDS[1]}}" in
+{"".join(places)}        esac
     fi
-    case "${{COMP_WORDS[1]}}" in
-{cases}    esac
     COMPREPLY=($(compgen -W "$words" -- "$current"))
-    [[ $current == -* ]] || COMPREPLY+=($(compgen -f -- "$current"))
+    if [[ $files == 1 ]]; then
+        local IFS=$'\\n'
+        COMPREPLY+=($(compgen -f -- "$current"))
+    fi
 }}
 complete -o filenames -F _mindtorch mindtorch
 """
@@ -87,7 +96,7 @@ complete -o filenames -F _mindtorch mindtorch
 def _zsh(commands: dict[str, tuple[str, list[Option]]]) -> str:
     names = "".join(f"    '{name}:{_quoted(summary)}'\n" for name, (summary, _) in commands.items())
     cases = "".join(
-        f"        {name}) _arguments {' '.join(_zsh_option(option) for option in options)} '*:file:_files' ;;\n"
+        f"        {name}) _arguments {' '.join(filter(None, map(_zsh_option, options)))}{_zsh_files(options)} ;;\n"
         for name, (_, options) in commands.items()
     )
     return f"""#compdef mindtorch
@@ -109,10 +118,18 @@ _mindtorch "$@"
 """
 
 
+def _zsh_files(options: list[Option]) -> str:
+    return " '*:file:_files'" if any(option.is_path for option in options if not option.flags) else ""
+
+
 def _zsh_option(option: Option) -> str:
     if not option.flags:
-        return f"':{'argument'}:({' '.join(option.choices)})'" if option.choices else ""
-    value = f":value:({' '.join(option.choices)})" if option.choices else ":value:_files" if option.takes_value else ""
+        return (
+            "" if option.is_path else f"':argument:({' '.join(option.choices)})'" if option.choices else "':argument:'"
+        )
+    value = ""
+    if option.takes_value:
+        value = f":value:({' '.join(option.choices)})" if option.choices else ":value:" + "_files" * option.is_path
     help_text = _quoted(option.help).replace("[", "(").replace("]", ")").replace(":", " ")
     return " ".join(f"'{flag}[{help_text}]{value}'" for flag in option.flags)
 
@@ -128,11 +145,12 @@ def _fish(commands: dict[str, tuple[str, list[Option]]]) -> str:
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         for option in options:
             flags = " ".join(f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags)
-            values = f" -x -a '{' '.join(option.choices)}'" if option.choices else " -r" if option.takes_value else ""
+            values = " -r" if option.is_path else " -x" if option.takes_value else ""
+            values += f" -a '{' '.join(option.choices)}'" if option.choices else ""
             if flags:
                 lines.append(f"complete -c mindtorch {seen} {flags}{values} -d '{_fish_quoted(option.help)}'")
             elif option.choices:
-                lines.append(f"complete -c mindtorch {seen} -a '{' '.join(option.choices)}'")
+                lines.append(f"complete -c mindtorch {seen} -f -a '{' '.join(option.choices)}'")
     return "\n".join(lines) + "\n"
 
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..profiler.capture import Capture
+from ..profiler.capture import Capture, Track
 from ..profiler.metrics import Metrics
 from ..profiler.samples import step_intervals
 from ..profiler.units import format_time
 from .files import STDIN, read_capture
 from .table import rows_of
+from .terminal import cut, visible
 
 _HOTTEST = 3
 _LONGEST = 200
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     for name, value in facts.items():
         shown = value if isinstance(value, list) else [value]
         for line in shown or ["none"]:
-            print(f"{name:<{width}}  {line}")
+            print(f"{name:<{width}}  {cut(visible(str(line)), _LONGEST)}")
             name = ""
     return 0
 
@@ -59,7 +60,7 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
     facts["events"] = sum(map(len, capture.tracks))
     facts["memory events"] = sum(len(track.nbytes) for track in capture.tracks)
     facts["processes"] = len(processes)
-    facts["threads"] = [f"{track.name or track.native_id} ({len(track):,} events)" for track in capture.tracks]
+    facts["threads"] = [_thread(track, len(processes) > 1) for track in capture.tracks]
     facts["steps"] = len(begin)
     if len(begin):
         facts["typical step"] = format_time(float(np.median(end - begin)) / 1000)
@@ -72,6 +73,17 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
     return facts
 
 
+def _thread(track: Track, several: bool) -> str:
+    """A thread with its process, if there are several."""
+    process = f"{track.process_name or track.pid}: " if several else ""
+    return f"{process}{track.name or track.native_id} ({counted(len(track), 'event')})"
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 call`, `2,000 calls`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def _hottest(capture: Capture) -> list[str]:
     rows = sorted(rows_of(capture), key=lambda row: -row.self_cpu_time_total)[:_HOTTEST]
-    return [f"{row.key}: {format_time(row.self_cpu_time_total)} in {row.count:,} calls" for row in rows]
+    return [f"{row.key}: {format_time(row.self_cpu_time_total)} in {counted(row.count, 'call')}" for row in rows]

@@ -2,7 +2,8 @@
 
 The program runs as under `mindtorch run`: its output, tracebacks and exit code are its own. In the end the table is
 printed, and trace.json, report.html and capture.mtspool are in the folder named by -o. Ctrl-C ends the program and keeps
-the profile; of a program that is killed `mindtorch recover` gets the spool back.
+the profile, and so does the end of a time limit (SIGTERM); of a program that is killed outright `mindtorch recover` gets
+the spool back.
 
 A step ends where the first optimizer that steps has made its step; the first one begins when the optimizer is made. A
 program that steps a torch.profiler of its own is followed in that instead, and gets its own events too. Without --wait,
@@ -19,17 +20,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from ..profiler import control
 from ..profiler.capture import Capture
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from . import wire
+from .reporters.table import narrow, with_visible_names
 from .run import launch, program_of
 from .table import SORTS, rows_of
-from .terminal import UserError, Working, say
+from .terminal import UserError, Working, say, width_of_terminal, write_whatever_comes
 
 # Flags of the command, and what the profiler calls them.
 RECORDED = {
@@ -119,15 +124,54 @@ def run(options: argparse.Namespace) -> int:
         **{name: getattr(options, flag) for flag, name in RECORDED.items()},
     )
     say(f"profiling {name_of(options)}; Ctrl-C ends it and keeps the profile, `mindtorch top {os.getpid()}` watches it")
-    with wire.listening(control.answer):
+    with _ended_by_its_signal(), wire.listening(control.answer):
         profiled.start()
         try:
-            launch(program_of(options))
-            _wait_for_threads()
+            with _unwound_by_sigterm():
+                launch(program_of(options))
+                _wait_for_threads()
         finally:
             control.finish()
             finish(profiled, options, folder)
     return 0
+
+
+class _Terminated(SystemExit):
+    """SIGTERM came, which a program unlike this one would not survive."""
+
+
+@contextlib.contextmanager
+def _unwound_by_sigterm() -> Iterator[None]:
+    """Leave the program by an exception when SIGTERM comes, so that its profile can be kept; a second one kills."""
+    own = os.getpid()
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != own:
+            # A forked worker ends as it always did.
+            os.kill(os.getpid(), number)
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is leave:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _ended_by_its_signal() -> Iterator[None]:
+    """Once all is written, let the signal do what it was sent for: whoever sent it sees that."""
+    try:
+        yield
+    except _Terminated:
+        sys.stdout.flush()
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise
 
 
 def _wait_for_threads() -> None:
@@ -139,13 +183,11 @@ def _wait_for_threads() -> None:
 
 def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -> None:
     """Print the table, write the files, say where they are."""
+    write_whatever_comes()
     with Working("working out the profile"):
         capture = profiled.finish()
     if capture is None:
-        say(
-            f"nothing was recorded: the program made {profiled.steps} steps, --wait {options.wait} "
-            f"--warmup {options.warmup} asks for more; take fewer, or none"
-        )
+        say(f"nothing was recorded: {_why_nothing(profiled, options)}")
         return
     with contextlib.suppress(BrokenPipeError):
         _show(capture, options)
@@ -156,7 +198,8 @@ def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -
         say(f"cannot write into {folder}: {error.strerror or error}; `mindtorch recover` reads what the spool has")
         return
     steps = f" in {profiled.steps} steps" if profiled.steps else ""
-    say(f"recorded {sum(map(len, capture.tracks)):,} events{steps}")
+    events = sum(map(len, capture.tracks))
+    say(f"recorded {events:,} events{steps}" if events else f"nothing was recorded: {_why_nothing(profiled, options)}")
     for note in capture.notes:
         say(f"note: {note}")
     names = [TRACE, *([] if options.no_report else [REPORT]), SPOOL]
@@ -164,9 +207,26 @@ def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -
         say(f"{name.split('.')[0] if name != SPOOL else 'spool'}: {os.path.relpath(os.path.join(folder, name))}")
 
 
+def _why_nothing(profiled: ProgramProfile, options: argparse.Namespace) -> str:
+    """What to do about a profile without events."""
+    if options.wait or options.warmup:
+        return (
+            f"the program made {profiled.steps} steps, --wait {options.wait} --warmup {options.warmup} asks for more; "
+            "take fewer, or none"
+        )
+    elsewhere = "" if options.all_threads else "; --all-threads records other threads and forked workers too"
+    return f"the program called no operator of torch on its main thread{elsewhere}"
+
+
 def _show(capture: Capture, options: argparse.Namespace) -> None:
     rows = rows_of(capture)
-    print(rows.table(sort_by=SORTS[options.sort], row_limit=options.limit), end="", flush=True)
+    with_visible_names(rows)
+    text = rows.table(sort_by=SORTS[options.sort], row_limit=options.limit)
+    width = width_of_terminal()
+    if width is not None and len(text.partition("\n")[0].rstrip()) > width:
+        rows.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=options.sort != "name")
+        text = narrow(rows, rows, width, options.limit)
+    print(text, end="", flush=True)
 
 
 def _write(capture: Capture, options: argparse.Namespace, folder: str) -> None:

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     whole = rows_of(capture, options.by, options.stack_depth, options.python)
     wanted = [row for row in whole if options.filter is None or options.filter.search(row.key)]
     if not wanted:
-        _explain_nothing(options)
+        _explain_nothing(options, sum(map(len, capture.tracks)))
     if options.sort == "name":
         wanted.sort(key=lambda row: row.key)
     else:
@@ -86,9 +86,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _explain_nothing(options: argparse.Namespace) -> None:
+def _explain_nothing(options: argparse.Namespace, events: int) -> None:
     if options.filter is not None or options.module is not None:
         say("no row matches; try the command without --filter and --module")
+    elif events:
+        say(f"the capture holds {events:,} events, but no operators; --python shows Python functions")
     else:
         say("the capture holds no events")
 

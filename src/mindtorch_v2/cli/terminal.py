@@ -5,7 +5,11 @@ It does not know any command.
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
+import re
+import shutil
 import sys
 import threading
 import time
@@ -16,10 +20,47 @@ RED, GREEN, YELLOW, BOLD, DIM = "31", "32", "33", "1", "2"
 # Exit codes: a gate that fails is not a command that could not run.
 OK, FAILED, WRONG_USE, NOTHING_MEASURED, INTERRUPTED = 0, 1, 2, 3, 130
 _SILENT_S, _REDRAW_S = 1.0, 0.2
+# What steers a terminal or turns text around instead of being shown, and what no encoding has.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# What this command writes beyond ASCII, for terminals that know no more.
+_ASCII = {"…": "...", "→": "->", "–": "-", "−": "-", "×": "x", "µ": "u", "·": "-"}
+_PLAINER = "mindtorch-plainer"
 
 
 class UserError(Exception):
     """Something the user can put right: one line that says what came, what is accepted and what to do."""
+
+
+def visible(text: str) -> str:
+    """A name from a file or a program, in one line that no terminal takes for a command."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What to write instead of characters that the output cannot hold."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    return "".join(_ASCII.get(one, one.encode("ascii", "backslashreplace").decode()) for one in lost), error.end
+
+
+codecs.register_error(_PLAINER, _plainer)
+
+
+def write_whatever_comes() -> None:
+    """Let stdout take every text, whatever its encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors=_PLAINER)
+
+
+def width_of_terminal() -> int | None:
+    """How many columns stdout has, None if it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def cut(text: str, width: int) -> str:
+    """The text, its end given up for a mark if it is too long."""
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
 def uses_colour(stream: IO[str]) -> bool:
@@ -36,7 +77,7 @@ def paint(text: str, colour: str, stream: IO[str] | None = None) -> str:
 def say(text: str) -> None:
     """Talk: a line on stderr."""
     sys.stdout.flush()
-    print(f"mindtorch: {text}", file=sys.stderr, flush=True)
+    print(f"mindtorch: {visible(text)}", file=sys.stderr, flush=True)
 
 
 class Working:

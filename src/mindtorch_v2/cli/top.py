@@ -21,7 +21,7 @@ from typing import Any
 
 from ..profiler.units import format_time
 from . import wire
-from .terminal import BOLD, OK, UserError, paint, say
+from .terminal import BOLD, OK, UserError, cut, paint, say, visible, width_of_terminal
 
 _PATIENCE_S = 30.0
 
@@ -49,7 +49,7 @@ def _seconds(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     if options.list:
         for pid in wire.programs():
-            print(pid, " ".join(wire.request(pid, {"do": "status"})["program"]))
+            print(pid, visible(" ".join(wire.request(pid, {"do": "status"})["program"])))
         return OK
     pid = options.pid if options.pid is not None else newest()
     views = 0
@@ -85,8 +85,12 @@ def view(found: dict[str, Any]) -> str:
     window_us = found["seconds"] * 1e6
     program = " ".join([os.path.basename(found["program"][0]), *found["program"][1:]]) if found["program"] else ""
     state = "being profiled" if found["recording"] else "not being profiled"
+    width = width_of_terminal() or sys.maxsize
+    head = (
+        f"{visible(program)} (process {found['pid']}, {state}): {found['events']:,} events in {found['seconds']:.1f} s"
+    )
     lines = [
-        f"{program} (process {found['pid']}, {state}): {found['events']:,} events in {found['seconds']:.1f} s",
+        cut(head, width),
         "",
         paint(f"{'Self':>10}  {'Self %':>7}  {'Total':>10}  {'Calls/s':>9}  Name", BOLD),
     ]
@@ -94,7 +98,7 @@ def view(found: dict[str, Any]) -> str:
         share = row["self_us"] / window_us if window_us else 0
         rate = row["count"] / found["seconds"] if found["seconds"] else 0
         times = f"{format_time(row['self_us']):>10}  {share:>7.1%}  {format_time(row['total_us']):>10}"
-        lines.append(f"{times}  {rate:>9,.1f}  {row['name']}")
+        lines.append(cut(f"{times}  {rate:>9,.1f}  {visible(row['name'])}", width))
     if not found["rows"]:
         lines.append("nothing ran")
     return "\n".join(lines) + "\n"

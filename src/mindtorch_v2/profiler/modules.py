@@ -24,9 +24,10 @@ def is_module(kind: Kind) -> bool:
     return kind.module_id >= 0
 
 
-def module_path(kind: Kind) -> str:
-    """Where the module sits, `GPT.blocks.0.mlp`; its name where a trace does not tell."""
-    return kind.path or kind.name.removeprefix("nn.Module: ")
+def module_path(kind: Kind, around: str = "") -> str:
+    """Where the module sits, `GPT.blocks.0.mlp`; where a trace does not tell, its name after the path of the module that
+    calls it."""
+    return kind.path or ".".join(filter(None, (around, kind.name.removeprefix("nn.Module: "))))
 
 
 class Modules:
@@ -55,9 +56,9 @@ class Modules:
     @cached_property
     def path(self) -> Ints:
         """The number of each event's path; what runs in an autograd node has that of its forward op."""
-        by_kind = self._numbered[1]
+        of_call = self._numbered[1]
         metrics, call = self._metrics, self.call
-        path = np.where(call >= 0, by_kind[metrics.kind[np.maximum(call, 0)]], 0) if len(call) else call
+        path = np.where(call >= 0, of_call[np.maximum(call, 0)], 0) if len(call) else call
         if not self.calls.any():
             return path
         node_path = np.zeros(len(metrics), np.int64)
@@ -83,12 +84,22 @@ class Modules:
 
     @cached_property
     def _numbered(self) -> tuple[list[str], Ints]:
-        """Paths in order of number, and the path's number for each kind."""
+        """Paths in order of number, and for each event that is a call the number of its path."""
         metrics = self._metrics
         names = {OUTSIDE: 0}
-        table = np.zeros(int(metrics.kind.max()) + 1 if len(metrics) else 1, np.int64)
-        for number in np.flatnonzero(np.bincount(metrics.kind)).tolist() if len(metrics) else ():
-            kind = metrics.kind_of(number)
-            if is_module(kind):
+        of_event = np.zeros(len(metrics), np.int64)
+        places = np.flatnonzero(self.calls)
+        kinds = {number: metrics.kind_of(number) for number in np.unique(metrics.kind[places]).tolist()}
+        if all(kind.path for kind in kinds.values()):
+            table = np.zeros(max(kinds, default=0) + 1, np.int64)
+            for number, kind in kinds.items():
                 table[number] = names.setdefault(module_path(kind), len(names))
-        return list(names), table
+            of_event[places] = table[metrics.kind[places]]
+            return list(names), of_event
+        outer = tree.splice(metrics.parent, ~self.calls)[places]
+        paths: dict[int, str] = {}
+        # A call comes after the one around it.
+        for place, around, number in zip(places.tolist(), outer.tolist(), metrics.kind[places].tolist()):
+            paths[place] = module_path(kinds[number], paths.get(around, ""))
+            of_event[place] = names.setdefault(paths[place], len(names))
+        return list(names), of_event

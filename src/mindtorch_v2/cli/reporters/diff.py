@@ -12,12 +12,16 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ...profiler.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Diff
 from ...profiler.units import format_memory, format_time
-from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, paint
-from .table import markdown_table
+from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, cut, paint, visible, width_of_terminal
+from .table import code, markdown_table
 
 _COLOURS = {SLOWER: RED, APPEARED: YELLOW, FASTER: GREEN, DISAPPEARED: GREEN, UNCLEAR: YELLOW, SAME: DIM}
 _TITLES = ("Verdict", "Name", "Self before", "Self after", "Change", "95 %", "Total before", "Total after", "Calls")
-_NAME_WIDTH = 60
+_NAME_WIDTH, _LEAST_NAME_WIDTH = 60, 24
+# What a narrow terminal does without, first to last.
+_DISPENSABLE = ("Total before", "Total after", "Memory", "95 %", "Calls")
+# From this factor on a change is shown as a multiple.
+_MULTIPLE = 10
 # What XML 1.0 cannot hold.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -36,7 +40,7 @@ def _cells(diff: Diff, place: int, memory: bool) -> tuple[str, ...]:
         diff.names[place],
         _time(before.self_ns[place], before.count[place]),
         _time(after.self_ns[place], after.count[place]),
-        _percent(diff.change[place]),
+        percent(diff.change[place]),
         _interval(diff.low[place], diff.high[place]),
         _time(before.total_ns[place], before.count[place]),
         _time(after.total_ns[place], after.count[place]),
@@ -53,12 +57,15 @@ def _bytes(value: float) -> str:
     return format_memory(round(value))
 
 
-def _percent(value: float) -> str:
-    return f"{value:+.1%}" if math.isfinite(value) else "-"
+def percent(value: float) -> str:
+    """A change: `+12.0%`, large ones as a multiple, `×88.6`."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:+.1%}" if value < _MULTIPLE - 1 else f"×{1 + value:,.1f}"
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{low:+.1%} … {high:+.1%}" if math.isfinite(low) and math.isfinite(high) else "-"
+    return f"{percent(low)} … {percent(high)}" if math.isfinite(low) and math.isfinite(high) else "-"
 
 
 def _counts(before: float, after: float) -> str:
@@ -78,11 +85,13 @@ def summary(diff: Diff) -> list[str]:
         f"in {first.runs} and {second.runs} runs"
         if diff.per != "call"
         else f"{len(diff)} {diff.by}s; samples: single calls, as there are fewer than 3 steps a side",
-        f"the whole: {_percent(overall.change)} ({_interval(overall.low, overall.high)}), {overall.verdict}",
+        f"the whole: {percent(overall.change)} ({_interval(overall.low, overall.high)}), {overall.verdict}",
     ]
     if abs(diff.pace) >= 0.001:
         pace = "slower" if diff.pace > 0 else "faster"
-        lines.append(f"everything ran {abs(diff.pace):.1%} {pace} on the second side; changes are beyond that")
+        lines.append(
+            f"everything ran {percent(abs(diff.pace)).lstrip('+')} {pace} on the second side; changes are beyond that"
+        )
     counts = [f"{len(diff.of(verdict))} {verdict}" for verdict in VERDICTS if diff.of(verdict)]
     lines.append(", ".join(counts) if counts else "nothing to compare")
     return lines
@@ -95,7 +104,7 @@ def text(diff: Diff, options: argparse.Namespace) -> str:
         return "\n".join(lines[:-1]) + "\n"
     memory = _has_memory(diff)
     table = [_TITLES + (("Memory",) if memory else ()), *(_cells(diff, place, memory) for place in rows)]
-    table = [(cells[0], _cut(cells[1]), *cells[2:]) for cells in table]
+    table = _fitting([(cells[0], cut(visible(cells[1]), _NAME_WIDTH), *cells[2:]) for cells in table])
     widths = [max(map(len, column)) for column in zip(*table)]
     for number, cells in enumerate(table):
         padded = [
@@ -107,8 +116,19 @@ def text(diff: Diff, options: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
+def _fitting(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The table for the terminal it is shown on: names cut, if that is not enough without some columns."""
+    width = width_of_terminal()
+    if width is None:
+        return table
+    columns = list(zip(*table))
+    for title in ("", *_DISPENSABLE):
+        columns = [column for column in columns if column[0] != title]
+        rest = sum(2 + max(map(len, column)) for column in columns) - max(map(len, columns[1])) - 2
+        if width - rest >= _LEAST_NAME_WIDTH:
+            break
+    columns[1] = tuple(cut(name, max(width - rest, _LEAST_NAME_WIDTH)) for name in columns[1])
+    return list(zip(*columns))
 
 
 def markdown(diff: Diff, options: argparse.Namespace) -> str:
@@ -116,11 +136,10 @@ def markdown(diff: Diff, options: argparse.Namespace) -> str:
     lines = [_TITLES + (("Memory",) if memory else ())]
     for place in _chosen(diff, options):
         cells = _cells(diff, place, memory)
-        name = "`" + cells[1].replace("|", "\\|").replace("`", "'").replace("\n", " ") + "`"
         verdict = f"**{cells[0]}**" if cells[0] in (SLOWER, APPEARED) else cells[0]
-        lines.append((verdict, name, *cells[2:]))
+        lines.append((verdict, code(cells[1]), *cells[2:]))
     head = "".join(f"- {line}\n" for line in summary(diff))
-    return f"### Profile comparison\n\n{head}\n" + (markdown_table(lines) if len(lines) > 1 else "")
+    return f"### Profile comparison\n\n{head}\n" + (markdown_table(lines, 2) if len(lines) > 1 else "")
 
 
 def as_json(diff: Diff, options: argparse.Namespace) -> str:

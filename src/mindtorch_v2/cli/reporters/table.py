@@ -1,4 +1,4 @@
-"""Rows of `mindtorch table` as text, JSON, CSV or Markdown."""
+"""Rows of `mindtorch table` as text, JSON, CSV or Markdown. Terminals too narrow for torch's table get a smaller one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from typing import Any
 from ...profiler.export import rows as plain
 from ...profiler.lists import EventList
 from ...profiler.table import TableOptions, render
-from ...profiler.units import format_memory, format_time_in
+from ...profiler.units import format_memory, format_time_in, format_time_share
+from ..terminal import BOLD, cut, paint, visible, width_of_terminal
 
 _ROWS = 100
+# Names in Markdown end here: a page of text is read by nobody.
+_LONGEST = 200
+_NARROWEST = 40
 
 
 def _limited(rows: EventList, options: argparse.Namespace) -> EventList:
@@ -22,6 +26,36 @@ def _limited(rows: EventList, options: argparse.Namespace) -> EventList:
 def text(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
     if not rows:
         return ""
+    with_visible_names(rows)
+    width = width_of_terminal()
+    full = _full(rows, options, whole)
+    if options.wide or width is None or width < _NARROWEST or len(full.partition("\n")[0].rstrip()) <= width:
+        return full
+    return narrow(rows, whole, width, _ROWS if options.limit is None else max(options.limit, 0), options.unit)
+
+
+def with_visible_names(rows: EventList) -> None:
+    """Make names harmless to terminals."""
+    for row in rows:
+        row.key = visible(row.key)
+        row.overload_name = visible(row.overload_name or "")
+        row.stack = [visible(entry) for entry in row.stack or ()]
+
+
+def narrow(rows: EventList, whole: EventList, width: int, limit: int, unit: str | None = None) -> str:
+    """The table for a terminal of so many columns: the figures that matter most, names last and cut."""
+    whole_us = sum(row.self_cpu_time_total for row in whole)
+    lines = [paint(f"{'Self':>10} {'Self %':>7} {'Total':>10} {'Calls':>8}  Name", BOLD)]
+    for row in rows[:limit]:
+        share = format_time_share(row.self_cpu_time_total, whole_us)
+        times = [format_time_in(value, unit) for value in (row.self_cpu_time_total, row.cpu_time_total)]
+        name = " ".join([row.key, str(row.input_shapes) if row.input_shapes else "", *row.stack[:1]]).strip()
+        lines.append(cut(f"{times[0]:>10} {share:>7} {times[1]:>10} {row.count:>8}  {name}", width))
+    lines.append(f"Self CPU time total: {format_time_in(whole_us, unit)}; --wide shows all columns")
+    return "\n".join(lines) + "\n"
+
+
+def _full(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
     widths: dict[str, Any] = {"max_name_column_width": None, "max_src_column_width": None} if options.wide else {}
     chosen = TableOptions(
         row_limit=_ROWS if options.limit is None else max(options.limit, 0),
@@ -38,7 +72,10 @@ def as_json(rows: EventList, options: argparse.Namespace, whole: EventList) -> s
 
 
 def as_csv(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
-    return plain.as_csv(_limited(rows, options))
+    content = plain.as_csv(_limited(rows, options))
+    if width_of_terminal() is None:
+        return content
+    return "".join(f"{visible(line)}\n" for line in content.split("\n")[:-1])
 
 
 def markdown(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
@@ -48,7 +85,7 @@ def markdown(rows: EventList, options: argparse.Namespace, whole: EventList) -> 
         return lambda row: format_time_in(getattr(row, attribute), options.unit)
 
     columns: list[tuple[str, Callable[[Any], str]]] = [
-        ("Name", lambda row: _cell(_named(row))),
+        ("Name", lambda row: code(_named(row))),
         ("Self CPU", time("self_cpu_time_total")),
         ("Self %", lambda row: f"{row.self_cpu_time_total / whole_us:.1%}"),
         ("CPU total", time("cpu_time_total")),
@@ -69,13 +106,14 @@ def _named(row: Any) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _cell(text: str) -> str:
-    return "`" + text.replace("|", "\\|").replace("`", "'").replace("\n", " ") + "`"
+def code(text: str) -> str:
+    """A name in a cell of a Markdown table: as it is, and nothing but text."""
+    return "`" + cut(visible(text), _LONGEST).replace("|", "\\|").replace("`", "'") + "`"
 
 
-def markdown_table(lines: list[tuple[str, ...]]) -> str:
-    """A Markdown table, the first column to the left, numbers to the right."""
-    rule = ("---", *["---:"] * (len(lines[0]) - 1))
+def markdown_table(lines: list[tuple[str, ...]], text_columns: int = 1) -> str:
+    """A Markdown table, columns of text first and to the left, numbers to the right."""
+    rule = ("---",) * text_columns + ("---:",) * (len(lines[0]) - text_columns)
     return "".join("| " + " | ".join(line) + " |\n" for line in [lines[0], rule, *lines[1:]])
 
 

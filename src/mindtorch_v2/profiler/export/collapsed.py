@@ -22,4 +22,4 @@ def write_collapsed(capture: Capture, path: str | os.PathLike[str]) -> None:
         for number, self_ns in totals.items():
             if weight := round(self_ns / 1000):
                 words = ";".join(frames[place] for place in paths.frames_of(number))
-                file.write(f"{words} {weight}\n".encode())
+                file.write(f"{words} {weight}\n".encode("utf-8", "replace"))

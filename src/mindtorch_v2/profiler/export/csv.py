@@ -15,6 +15,7 @@ from ..capture import Capture
 from ..metrics import Metrics
 from .files import open_binary
 from .flat import columns_of_events
+from .rows import no_formula
 
 _CHUNK = 8192
 
@@ -22,7 +23,9 @@ _CHUNK = 8192
 def write_csv(capture: Capture, path: str | os.PathLike[str]) -> None:
     """Write all events of a capture; a path that ends in `.gz` is compressed."""
     columns = columns_of_events(Metrics(capture))
-    values = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+    values = [
+        column.tolist() if isinstance(column, np.ndarray) else map(no_formula, column) for column in columns.values()
+    ]
     rows = zip(*values)
     with open_binary(path) as file:
         file.write(_lines([list(columns)]))

@@ -20,6 +20,9 @@ EVENT_FIELDS = (
     "is_python_function input_shapes input_dtypes concrete_inputs stack"
 ).split()
 
+# How formulas begin.
+_FORMULA = frozenset("=+-@\t\r")
+
 _DERIVED: dict[str, Callable[[Any], Any]] = {
     "start_us": lambda event: event.time_range.start,
     "end_us": lambda event: event.time_range.end,
@@ -41,6 +44,11 @@ def as_dicts(events: Sequence[Any]) -> list[dict[str, Any]]:
     return [row_of(event, fields) for event in events]
 
 
+def no_formula(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula, behind an apostrophe; everything else as it is."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA else value
+
+
 def as_csv(events: Sequence[Any]) -> str:
     fields = fields_of(events)
     text = io.StringIO()
@@ -49,7 +57,7 @@ def as_csv(events: Sequence[Any]) -> str:
     for event in events:
         row = row_of(event, fields)
         row["stack"] = ";".join(row["stack"] or ())
-        writer.writerow(row)
+        writer.writerow({field: no_formula(value) for field, value in row.items()})
     return text.getvalue()
 
 
@@ -70,7 +78,7 @@ def write_text(text: str, path: str | os.PathLike[str] | None) -> str | None:
     """The text itself, or None once it is in the file at `path`."""
     if path is None:
         return text
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
     return None
 

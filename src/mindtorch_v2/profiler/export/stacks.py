@@ -12,7 +12,7 @@ METRICS = [
     "self_xpu_time_total",
     "self_privateuse1_time_total",
 ]
-_JOINED = str.maketrans(" ;\t\n", "____")
+_JOINED = str.maketrans(" ;\t\n\r", "_____")
 
 
 def one_word(entry: str) -> str:
@@ -25,7 +25,7 @@ def write_stacks(events: Iterable[Any], path: str | os.PathLike[str], metric: st
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {METRICS}, got {metric!r}")
     attribute = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8", errors="replace") as file:
         for event in events:
             if not event.stack:
                 continue
