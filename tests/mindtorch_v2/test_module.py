@@ -363,11 +363,13 @@ class Listening(_tap.Recorder):
 
 @pytest.fixture
 def recorder() -> Iterator[Listening]:
+    before = getattr(_tap.LANES, "lane", None)
+    _tap.settle(None)
     listening = Listening()
     _tap.install(listening)
     yield listening
     _tap.install(None)
-    _tap.settle(None)
+    _tap.settle(before)
 
 
 def test_a_recorder_sees_every_call_of_a_module(recorder: Listening) -> None:

@@ -90,6 +90,23 @@ def test_threads_that_run_already_and_threads_that_start_later_are_recorded() ->
     assert found == {"early bird": ["early"], "late comer": ["late"]}
 
 
+def test_a_thread_that_takes_the_number_of_a_finished_one_records_itself_alone() -> None:
+    found: list[list[str]] = []
+
+    def work() -> None:
+        with profile() as own, op("mine"):
+            pass
+        capture = capture_of(own)
+        found.append([name for place in range(len(capture.tracks)) for name in ["|", *names_of(capture, place)]])
+
+    with profile(all_threads=True):
+        for _ in range(3):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+    assert found == [["|", "mine"]] * 3
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python before 3.12 cannot trace threads that run already")
 def test_functions_of_threads_that_run_already_are_recorded() -> None:
     begin, finish = threading.Barrier(2), threading.Barrier(2)

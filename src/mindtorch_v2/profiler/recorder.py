@@ -186,7 +186,8 @@ class Session:
     """One window on the lanes."""
 
     options: RecordOptions
-    thread: int
+    # The lane of the thread that opened it; threads' numbers are given again after their end, lanes are not.
+    lane: ThreadLane
     start_ns: int = 0
     stop_ns: int = 0
     # Unix time that belongs to `start_ns`.
@@ -202,7 +203,7 @@ class Session:
     collected_ns: int = 0
 
     def wants(self, lane: ThreadLane) -> bool:
-        return self.options.all_threads or lane.ident == self.thread
+        return self.options.all_threads or lane is self.lane
 
     def place(self, lane: ThreadLane) -> tuple[int, int]:
         return self.marks.get(lane, (0, 0))
@@ -235,7 +236,7 @@ class Recorder(_tap.Recorder):
         """Open a window: from now on the rows of the lanes it wants belong to it."""
         with self._lock:
             lane = self.own_lane()
-            session = Session(options, lane.ident)
+            session = Session(options, lane)
             self.sessions.append(session)
             self._tune()
             for held in self._held:
