@@ -144,7 +144,10 @@ def test_ctrl_c_and_sigterm_end_the_program_and_keep_the_profile(tmp_path: Path,
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
     running.send_signal(number)
-    output, errors = running.communicate(timeout=120)
+    try:
+        output, errors = running.communicate(timeout=120)
+    finally:
+        running.kill()
     assert running.returncode == -number
     assert "aten::mm" in output
     assert "trace: endless.profile/trace.json" in errors
