@@ -170,6 +170,7 @@ def test_integers_wrap_around() -> None:
         ("torch.heaviside(torch.tensor([-1., 0., 2.]), torch.tensor([5., 5., 5.]))", [0, 5, 1]),
         ("torch.clamp(torch.tensor([-1., 0.5, 2.]), 1, 0)", [0, 0, 0]),
         ("torch.arange(3).clamp(0.5)", [0.5, 1, 2]),
+        ("torch.arange(3).clamp(1, torch.tensor(1.5))", [1, 1, 1.5]),
         ("torch.round(torch.tensor([0.5, 1.5, 2.5, -0.5]))", [0, 2, 2, 0]),
         ("torch.round(torch.tensor([1234.567]), decimals=-2)", [1200]),
         ("torch.bitwise_left_shift(torch.tensor([1, 1]), torch.tensor([3, 64]))", [8, 0]),

@@ -317,3 +317,18 @@ def test_a_plain_step_is_no_part_of_the_graph() -> None:
     optim.SGD([w], lr=0.5).step()
     assert w.is_leaf
     assert w.item() == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD"]
+)
+def test_complex_parameters_move_as_pairs_of_real_numbers(name: str) -> None:
+    whole = torch.tensor([1 + 2j, -0.5 + 0.25j], requires_grad=True)
+    pairs = torch.view_as_real(whole.detach().clone()).requires_grad_()
+    optimizers = getattr(optim, name)([whole], lr=0.1), getattr(optim, name)([pairs], lr=0.1)
+    for slope in ([[0.3, -2.0], [1.0, 0.5]], [[0.1, 1.0], [-0.2, 0.5]]):
+        pairs.grad = torch.tensor(slope)
+        whole.grad = torch.view_as_complex(pairs.grad.clone())
+        for optimizer in optimizers:
+            optimizer.step()
+    assert torch.equal(torch.view_as_real(whole.detach()), pairs.detach())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -161,11 +162,21 @@ clamp_scalar_, clamp_tensor_ = in_place(clamp_scalar), in_place(clamp_tensor)
 def _clamp(name: str, scalar: Op, tensor: Op) -> Any:
     def function(input: Any, min: Any = None, max: Any = None, **out: Any) -> Any:
         if isinstance(min, Tensor) or isinstance(max, Tensor):
+            if isinstance(min, Number) or isinstance(max, Number):
+                min, max = _number(min), _number(max)
+                if not (isinstance(min, Tensor) or isinstance(max, Tensor)):
+                    return scalar.function(input, min, max, **out)
             return tensor.function(input, _bound(min, input), _bound(max, input), **out)
         return scalar.function(input, min, max, **out)
 
     function.__name__ = function.__qualname__ = name
     return front(name)(function)
+
+
+def _number(bound: Any) -> Any:
+    """A tensor that can stand where a number is asked for, as that number."""
+    stands = isinstance(bound, Tensor) and bound.dim() == 0 and not bound.requires_grad
+    return bound.item() if stands else bound
 
 
 def _bound(bound: Any, like: Any) -> Any:

@@ -147,7 +147,9 @@ class Rprop(PerParameter):
         )  # fmt: skip
 
     def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        state.update(step=zeros(()), prev=zeros_like(p), step_size=full_like(p.grad, number(group["lr"])))
+        rate = number(group["lr"])
+        size = full_like(p.grad, complex(rate, rate) if p.is_complex() else rate)
+        state.update(step=zeros(()), prev=zeros_like(p), step_size=size)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         shrink, grow = group["etas"]
@@ -194,5 +196,5 @@ class ASGD(PerParameter):
             mean.add_(p.sub(mean).mul_(mu))
         else:
             mean.copy_(p)
-        state["eta"] = tensor(rate / ((1 + lambd * rate * step) ** group["alpha"]))
-        state["mu"] = tensor(1 / max(1, step - group["t0"]))
+        state["eta"].fill_(rate / ((1 + lambd * rate * step) ** group["alpha"]))
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

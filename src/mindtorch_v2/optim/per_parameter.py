@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._tensor import Tensor
+from ..ops.reform import view_as_real
 from . import together
 from .optimizer import Optimizer, gradients, number, with_gradients
 
@@ -25,6 +27,8 @@ class PerParameter(Optimizer):
         if self._update_arrays(params, states, group):
             return
         grads = gradients(params, group)
+        if any(p.is_complex() for p in params):
+            params, grads, states = ([in_real_numbers(v) for v in values] for values in (params, grads, states))
         if group["foreach"] and self.joins:
             if group["differentiable"]:
                 raise AssertionError("_foreach ops don't support autograd")
@@ -51,6 +55,13 @@ class PerParameter(Optimizer):
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Move one parameter, or several together, by its gradient; the step is counted already."""
         raise NotImplementedError
+
+
+def in_real_numbers(value: Any) -> Any:
+    """A complex tensor as pairs of real numbers, which optimizers scale each by its own; a state with all of its."""
+    if isinstance(value, dict):
+        return {name: in_real_numbers(held) for name, held in value.items()}
+    return view_as_real(value.resolve_conj()) if isinstance(value, Tensor) and value.is_complex() else value
 
 
 def decayed(p: Any, gradient: Any, group: dict[str, Any]) -> Any:
