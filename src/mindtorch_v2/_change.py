@@ -13,7 +13,7 @@ from ._dtype import FROM_NUMPY, can_cast, dtype
 from ._errors import refuse_overlap, refuse_shared, shape_text
 from ._meta import MetaArray
 from ._storage import Storage
-from ._tensor import Tensor, as_array, bump, storage_of
+from ._tensor import LAZY, Tensor, as_array, bump, make, storage_of, write_lazily
 from .autograd import grad_mode, graph
 from .autograd.engine import door
 
@@ -90,7 +90,9 @@ def write_out(out: Tensor, array: Any) -> None:
         refuse_overlap(out._a)
     if out._a.shape != array.shape:
         graph.resize(out, array.shape)
-    if type(out._a) is not MetaArray:
+    if type(out) in LAZY:
+        write_lazily(out, array)
+    elif type(out._a) is not MetaArray:
         np.copyto(out._a, array, casting="unsafe")
     bump(out)
 
@@ -161,6 +163,11 @@ def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
 
 def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
     self = given[0]
+    if type(self) in LAZY:
+        values = make(self._a)
+        run_in_place(op, (values, *given[1:]))
+        write_lazily(self, values._a)
+        return
     if op.calls is not None and _tap.SLOT.recorder is not None:
         token = grad_mode.set_enabled(False)
         try:

@@ -15,7 +15,7 @@ from . import _forward, _tap
 from ._dtype import FROM_NUMPY, bfloat16, combine, dtype, float16, float32, get_default_dtype, number_type
 from ._errors import broadcast_error
 from ._meta import SHAPES, MetaArray, meta
-from ._tensor import Tensor, alias, as_array, make, new, storage_of
+from ._tensor import LAZY, Tensor, alias, as_array, make, new, storage_of
 from .autograd import grad_mode, graph
 from .autograd.node import Node, Output
 from .kernels.checks import not_implemented
@@ -68,6 +68,8 @@ def plain_numbers(op: Op, given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def compute(op: Op, given: tuple[Any, ...]) -> Any:
     """Arrays (or a plain value) from arguments."""
+    if any(type(v) in LAZY for v in given):
+        given = tuple(_settled(v) if type(v) in LAZY else v for v in given)
     if op.rule is None and op.kernel is not None and op.takes_tensors and op.kind != "value" and on_meta(given):
         return _meta_results(op, given)
     if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
@@ -82,6 +84,13 @@ def compute(op: Op, given: tuple[Any, ...]) -> Any:
         return got._a if isinstance(got, Tensor) else [t._a for t in got]
     assert op.kernel is not None
     return op.kernel(*[unwrap(v) for v in given])
+
+
+def _settled(t: Tensor) -> Tensor:
+    """The values of a lazy tensor in memory of their own."""
+    settled = alias(t._a, storage_of(t))
+    settled._ag = graph.edge(t)
+    return settled
 
 
 def on_meta(values: Iterable[Any]) -> bool:

@@ -14,7 +14,7 @@ from ._dtype import dtype as DType
 from ._meta import MetaArray, meta
 from ._size import Size
 from ._storage import Storage
-from ._tensor import Parameter, Tensor, address, as_array, bump, make, memory_owner, new, storage_of
+from ._tensor import LAZY, Parameter, Tensor, address, as_array, bump, in_memory, make, memory_owner, new, storage_of
 from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
@@ -229,12 +229,20 @@ def _rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, An
     return t.requires_grad_() if requires_grad else t
 
 
+def _rebuild_conjugated(values: Tensor, requires_grad: bool) -> Any:
+    t = values.conj()
+    return t.requires_grad_() if requires_grad else t
+
+
 @method
 def __reduce_ex__(self: Tensor, protocol: int) -> Any:
     if not self.is_leaf:
         raise RuntimeError("a tensor that is not a leaf cannot be pickled; use tensor.detach() first")
     attributes = {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_retains")}
-    return _rebuild, (type(self), np.asarray(self._a), self.requires_grad, attributes)
+    if self.is_conj():
+        return _rebuild_conjugated, (in_memory(self).detach(), self.requires_grad)
+    kind = Tensor if type(self) in LAZY else type(self)
+    return _rebuild, (kind, np.asarray(self._a), self.requires_grad, attributes)
 
 
 # --- dtype, device, new_* ---------------------------------------------------------------------------------------------
@@ -283,6 +291,8 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 def _new(factory: str) -> None:
     def new_filled(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                    layout: Any = None, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        if _tap.SLOT.recorder is not None:
+            return _recorded_new(factory, self, size, kw, dtype, device, requires_grad)
         function = getattr(creation, factory) if factory != "empty" else creation._public_empty
         where = self.device if device is None else device
         return function(*size, dtype=self.dtype if dtype is None else dtype, device=where,
@@ -463,12 +473,12 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
 
 @method
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    return UntypedStorage(self._a)
+    return UntypedStorage(in_memory(self)._a)
 
 
 @method
 def storage(self: Tensor) -> TypedStorage:
-    return TypedStorage(self._a)
+    return TypedStorage(in_memory(self)._a)
 
 
 @method

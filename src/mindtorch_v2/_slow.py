@@ -12,7 +12,7 @@ from ._compute import check_arguments, compute, wrap, wrap_view
 from ._errors import no_memory
 from ._floating import quiet
 from ._inputs import freeze, input_key
-from ._tensor import Tensor
+from ._tensor import LAZY, Tensor, in_memory, make_lazy
 from .autograd import grad_mode, overrides
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def _evaluate_quietly(op: Op, given: tuple[Any, ...], out: Any) -> Any:
         return result if out is None else composite_out(result, out)
     if out is not None:
         return evaluate_out(op, given, out)
+    if op.kind == "view" and type(given[0]) in LAZY:
+        return _lazy_view(op, given)
     results = compute(op, given)
     if op.kind == "value":
         return results
@@ -111,3 +113,19 @@ def _evaluate_quietly(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     if op.kind == "view":
         return wrap_view(op, given, results)
     return wrap(op, given, results)
+
+
+def _lazy_view(op: Op, given: tuple[Any, ...]) -> Any:
+    """A view of a tensor whose values are still to change sign: its values are too."""
+    first = given[0]
+    results = compute(op, (in_memory(first), *given[1:]))
+    many = op.schema.returns_list
+    made = NAMESPACE[f"MANY_{op.ident}"](results, *given) if many else wrap_view(op, given, results)
+    views: tuple[Tensor, ...] = made if many else (made,)
+    for t in views:
+        if t.dtype is not first.dtype:
+            raise RuntimeError(
+                f"{op.name} is not supported for conjugate view tensors when converting to a different dtype."
+            )
+        make_lazy(t, type(first))
+    return made

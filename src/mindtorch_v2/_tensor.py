@@ -192,12 +192,77 @@ class _MetaParameter(Parameter):
     __class__ = property(lambda self: Parameter)
 
 
+class _LazyTensor(Tensor):
+    """A view whose values are those in memory with a sign changed, as `conj()` gives. It says it is a Tensor, but is not
+    exactly one, so that ops take their slow path. Reading its array computes; setting another makes it a plain tensor.
+    """
+
+    __slots__ = ()
+    __class__ = property(lambda self: Tensor)
+    changed_sign: Any
+
+    @property
+    def _a(self) -> Any:
+        return as_array(self.changed_sign(_array_slot.__get__(self)))
+
+    @_a.setter
+    def _a(self, array: Any) -> None:
+        _class_slot.__set__(self, Tensor)
+        _array_slot.__set__(self, array)
+
+    def stride(self, dim: int | None = None) -> Any:
+        return in_memory(self).stride(dim)
+
+    def storage_offset(self) -> int:
+        return in_memory(self).storage_offset()
+
+    def data_ptr(self) -> int:
+        return in_memory(self).data_ptr()
+
+
+class Conjugated(_LazyTensor):
+    """A complex tensor still to be conjugated."""
+
+    __slots__ = ()
+    changed_sign = staticmethod(np.conj)
+
+
+class Negated(_LazyTensor):
+    """A tensor still to be negated: the imaginary part of a conjugated one."""
+
+    __slots__ = ()
+    changed_sign = staticmethod(np.negative)
+
+
 FAST = frozenset((Tensor, Parameter))
+LAZY = frozenset((Conjugated, Negated))
 # Classes whose instances nobody may take over calls for.
-PLAIN = frozenset((Tensor, Parameter, _MetaTensor, _MetaParameter))
+PLAIN = frozenset((Tensor, Parameter, _MetaTensor, _MetaParameter, Conjugated, Negated))
 _REAL = {_MetaTensor: Tensor, _MetaParameter: Parameter}
 _META = {Tensor: _MetaTensor, Parameter: _MetaParameter}
 _class_slot: Any = object.__dict__["__class__"]
+_array_slot: Any = Tensor.__dict__["_a"]
+
+
+def in_memory(t: Tensor) -> Tensor:
+    """A tensor with the values that lie in memory: a lazy one without its change of sign, any other as it is."""
+    if type(t) not in LAZY:
+        return t
+    plain = alias(_array_slot.__get__(t), storage_of(t))
+    plain._ag, plain._view = t._ag, t._view
+    return plain
+
+
+def make_lazy(t: Tensor, kind: type[Tensor] | None) -> Tensor:
+    """Let what lies in memory count as `kind` says: Conjugated, Negated, or None for as it is."""
+    _class_slot.__set__(t, kind or Tensor)
+    return t if kind else settle_class(t)
+
+
+def write_lazily(t: Tensor, array: Any) -> None:
+    """Write values into the memory that a lazy tensor looks at."""
+    kind: Any = type(t)
+    np.copyto(_array_slot.__get__(t), kind.changed_sign(array), casting="unsafe")
 
 
 def settle_class(t: Tensor) -> Tensor:

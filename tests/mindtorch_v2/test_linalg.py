@@ -31,6 +31,7 @@ def positive(n: int, dtype: Any = np.float64, batch: tuple[int, ...] = ()) -> An
 
 
 def close(a: Any, b: Any) -> None:
+    a, b = (torch.as_tensor(x).resolve_conj() for x in (a, b))
     tolerance = 1e-3 if np.asarray(a).dtype.itemsize == (8 if np.asarray(a).dtype.kind == "c" else 4) else 1e-9
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
 

@@ -18,7 +18,7 @@ from .. import _tap
 from .._errors import shape_text
 from .._meta import MetaArray, meta
 from .._storage import OfFunction, OneOfMany, Unwatched, View
-from .._tensor import Tensor, alias, bump, element_strides, look_at, new, storage_of
+from .._tensor import Tensor, alias, bump, look_at, new, storage_of
 from . import anomaly, grad_mode
 from .engine import current_run, door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
@@ -177,7 +177,7 @@ class Geometry(tuple[Any, ...]):
     __slots__ = ()
 
     def __new__(cls, t: Tensor) -> Geometry:
-        return tuple.__new__(cls, (t._a.shape, element_strides(t._a), t.storage_offset()))
+        return tuple.__new__(cls, (t._a.shape, t.stride(), t.storage_offset()))
 
 
 class CopySlices(Node):

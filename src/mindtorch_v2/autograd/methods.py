@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._storage import OwnVersion, Unwatched
-from .._tensor import Parameter, Tensor, alias, look_at, settle_class, storage_of
+from .._tensor import LAZY, Parameter, Tensor, alias, in_memory, look_at, make_lazy, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
 from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
@@ -144,7 +144,9 @@ Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-def
 
 def _get_data(self: Tensor) -> Tensor:
     shared = storage_of(self)
-    t = alias(self._a, OwnVersion(shared.shared if type(shared) is OwnVersion else shared))
+    t = alias(in_memory(self)._a, OwnVersion(shared.shared if type(shared) is OwnVersion else shared))
+    if type(self) in LAZY:
+        return make_lazy(t, type(self))
     return t if type(self) in (Tensor, Parameter) else t.as_subclass(type(self))
 
 

@@ -9,24 +9,48 @@ import numpy as np
 from .._change import type_name
 from .._dtype import FROM_NUMPY
 from .._front import front
-from .._op import Op, composite, op, unary
+from .._op import Op, composite, op, unary, view
+from .._tensor import PLAIN, Conjugated, Negated, make_lazy
+from ..autograd import graph
 from ..kernels import smooth as kernels
 from .arithmetic import dropped, through_out
 from .creation import zeros_like
+from .view import clone
 
 # --- conjugates -------------------------------------------------------------------------------------------------------
 
 
-@op("_conj(Tensor self) -> Tensor", out=False, self=lambda g: g.conj())
+@view("_conj(Tensor(a) self) -> Tensor(a)", replay=graph.replaying(lambda base: conj(base)), self=lambda g: conj_now(g))
 def _conj(a: Any) -> Any:
-    """NumPy has no lazy conjugate: the result is computed at once and shares no memory."""
-    return np.conj(a)
+    """The memory itself: `conj` makes the tensor on it one that is still to be conjugated."""
+    return a[...]
 
 
 @front("conj")
 def conj(input: Any) -> Any:
-    """The conjugate of a complex tensor, a real one as it is."""
-    return _conj.function(input) if input.is_complex() else input
+    """The conjugate of a complex tensor as a view, conjugated when it is used; a real tensor as it is."""
+    if not input.is_complex():
+        return input
+    if type(input) not in PLAIN:
+        return conj_physical.function(input)
+    return make_lazy(_conj.function(input), None if type(input) is Conjugated else Conjugated)
+
+
+@view("_neg_view(Tensor(a) self) -> Tensor(a)", replay=graph.replaying(lambda base: neg_view(base)), self=lambda g: -g)
+def _neg_view(a: Any) -> Any:
+    """The memory itself, as for `_conj`."""
+    return a[...]
+
+
+@front("_neg_view")
+def neg_view(input: Any) -> Any:
+    """The negative of a tensor as a view, negated when it is used."""
+    return make_lazy(_neg_view.function(input), None if type(input) is Negated else Negated)
+
+
+def conj_now(input: Any) -> Any:
+    """The conjugate with its values computed."""
+    return _conj_physical.function(input) if input.is_complex() else input
 
 
 @op("_conj_physical(Tensor self) -> Tensor", out=False, self=lambda g: g.conj_physical())
@@ -51,24 +75,24 @@ conj_physical_ = Op(
 
 @composite("resolve_conj(Tensor self) -> Tensor")
 def resolve_conj(self: Any) -> Any:
-    return self
+    return clone(self) if type(self) is Conjugated else self
 
 
 @composite("resolve_neg(Tensor self) -> Tensor")
 def resolve_neg(self: Any) -> Any:
-    return self
+    return clone(self) if type(self) is Negated else self
 
 
 @front("is_conj")
 def is_conj(input: Any) -> bool:
-    """Whether conjugation is still to be done; it never is."""
-    return False
+    """Whether the values in memory are still to be conjugated."""
+    return type(input) is Conjugated
 
 
 @front("is_neg")
 def is_neg(input: Any) -> bool:
-    """Whether negation is still to be done; it never is."""
-    return False
+    """Whether the values in memory are still to be negated."""
+    return type(input) is Negated
 
 
 # --- angles -----------------------------------------------------------------------------------------------------------

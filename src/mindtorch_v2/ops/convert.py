@@ -13,7 +13,7 @@ from .._dtype import dtype as DType
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, value
-from .._tensor import Tensor, make, settle_class, storage_of
+from .._tensor import LAZY, Conjugated, Tensor, make, settle_class, storage_of
 from ..autograd import grad_mode
 from . import creation
 from .view import _detach, _detach_
@@ -363,6 +363,11 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The memory of this tensor as a NumPy array."""
+    if type(self) in LAZY and not force:
+        bit, remedy = ("conjugate", "resolve_conj") if type(self) is Conjugated else ("negative", "resolve_neg")
+        raise RuntimeError(
+            f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.{remedy}().numpy() instead."
+        )
     if self.requires_grad and not force and grad_mode.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if type(self._a) is MetaArray:

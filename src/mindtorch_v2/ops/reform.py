@@ -15,11 +15,12 @@ from .._functions import materialize
 from .._meta import MetaArray, meta
 from .._op import Op, composite, view
 from .._slow import evaluate
-from .._tensor import Tensor, bump, contiguous_strides, look_at, memory_owner, storage_of
+from .._tensor import Conjugated, Tensor, bump, contiguous_strides, look_at, memory_owner, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad
 from . import part, permute
 from . import view as views
+from .complex import conj, neg_view
 from .permute import matrix_like
 from .view import sizes_of
 
@@ -201,7 +202,16 @@ def _view_as_real(a: Any) -> Any:
     return _pairs(a)
 
 
-view_as_real = _view_as_real.function
+@front("view_as_real")
+def view_as_real(input: Tensor) -> Tensor:
+    """A complex tensor as one of pairs of real numbers, on the same memory."""
+    if type(input) is Conjugated:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
+            "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
+    made: Tensor = _view_as_real.function(input)
+    return made
 
 
 @view(
@@ -236,6 +246,8 @@ view_as_complex = _view_as_complex.function
 
 @composite("real(Tensor(a) self) -> Tensor(a)")
 def _real(self: Tensor) -> Tensor:
+    if type(self) is Conjugated:
+        return _real.function(conj(self))
     return part.select(view_as_real(self), -1, 0) if self._a.dtype.kind == "c" else self
 
 
@@ -243,6 +255,8 @@ def _real(self: Tensor) -> Tensor:
 def _imag(self: Tensor) -> Tensor:
     if self._a.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if type(self) is Conjugated:
+        return neg_view(_imag.function(conj(self)))
     return part.select(view_as_real(self), -1, 1)
 
 

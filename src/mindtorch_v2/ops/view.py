@@ -22,7 +22,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op, view
 from .._size import Size
-from .._tensor import FAST, Tensor, alias, element_strides, make, storage_of
+from .._tensor import FAST, LAZY, Tensor, alias, element_strides, in_memory, make, make_lazy, storage_of
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import edge
 from ..autograd.methods import cut
@@ -519,7 +519,7 @@ clone = _clone.function
 
 def is_contiguous(self: Tensor, memory_format: Any = _device.contiguous_format) -> bool:
     """Whether the elements lie in memory in row-major order (or that of another format)."""
-    a = self._a
+    a = in_memory(self)._a if type(self) in LAZY else self._a
     if memory_format in _CHANNELS_LAST:
         return a.ndim == _CHANNELS_LAST[memory_format] and _dense(channels_last_array(a, memory_format))
     if memory_format is _device.preserve_format:
@@ -555,6 +555,8 @@ def contiguous(input: Tensor, memory_format: Any = _device.contiguous_format) ->
 
 @composite("detach(Tensor(a) self) -> Tensor(a)")
 def _detach(self: Tensor) -> Tensor:
+    if type(self) in LAZY:
+        return make_lazy(alias(in_memory(self)._a, storage_of(self)), type(self))
     return alias(self._a, storage_of(self))
 
 
