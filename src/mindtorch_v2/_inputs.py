@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import _tap
+from ._device import layout, memory_format
 from ._dtype import FROM_NUMPY, SCALAR_TYPE_NUMBERS, dtype
 from ._schema import Argument
 from ._tensor import Tensor
@@ -53,12 +54,15 @@ def describe_inputs(arguments: tuple[Argument, ...], key: Any) -> _tap.InputReco
 def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
     if argument.is_tensor and type(part) is int:
         return _describe_tensor(part)
+    if argument.type == "Tensor?[]":
+        return [], [], "", None
     if isinstance(part, tuple) and part and part[0] == "list":
         entries = part[1:]
         if argument.is_tensor_list:
             rows = [_describe_tensor(p) for p in entries if type(p) is int]
             return [r[0] for r in rows], [r[1] for r in rows], "TensorList", None
-        values = [p[2] for p in entries]
+        exact = _EXACT.get(argument.type.partition("[")[0])
+        values = [p[2] if exact is None else exact(p[2]) for p in entries]
         return [], [], "ScalarList", values
     value = part[2] if isinstance(part, tuple) and part and part[0] == "value" else part
     if argument.is_tensor and isinstance(value, (int, float, complex)):
@@ -69,10 +73,17 @@ def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
         if "[" in argument.type:
             # Where a list is wanted, one number is a list of one.
             return [], [], "ScalarList", [value]
-        return [], [], "Scalar", value
+        # A key does not tell 0 from False; the schema does.
+        exact = _EXACT.get(argument.type.rstrip("?"))
+        return [], [], "Scalar", value if exact is None else exact(value)
+    if isinstance(value, (layout, memory_format)) or argument.type == "MemoryFormat":
+        return [], [], "Scalar", _CONSTANTS.get(getattr(value, "name", ""), 0)
     return [], [], "", None
 
 
+_EXACT: dict[str, type] = {"int": int, "bool": bool, "float": float}
+# torch's numbers of layouts and of memory formats.
+_CONSTANTS = {"sparse_coo": 1, "sparse_csr": 2, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
 FROM_NUMBER: dict[type, str] = {bool: "bool", int: "long int", float: "double", complex: "c10::complex<double>"}
 
 
@@ -83,7 +94,7 @@ def _describe_tensor(part: int) -> tuple[Any, Any, str, Any]:
     return list(shape), [s // size for s in strides], known.cpp_name if known else str(np_dtype), None
 
 
-def layout(t: Tensor) -> int:
+def layout_of(t: Tensor) -> int:
     """The layout of a tensor, looked up once."""
     found = t._k = _tap.layout_id(t._a)
     return found

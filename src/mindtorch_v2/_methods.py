@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _device, _dtype, _tensor_str
+from . import _device, _dtype, _tap, _tensor_str
 from ._dtype import FROM_NUMPY
 from ._dtype import dtype as DType
 from ._meta import MetaArray, meta
@@ -293,6 +293,8 @@ def _new(factory: str) -> None:
                    layout: Any = None, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
         if _tap.SLOT.recorder is not None:
             return _recorded_new(factory, self, size, kw, dtype, device, requires_grad)
+        if _tap.SLOT.recorder is not None:
+            return _recorded_new(factory, self, size, kw, dtype, device, requires_grad)
         function = getattr(creation, factory) if factory != "empty" else creation._public_empty
         where = self.device if device is None else device
         return function(*size, dtype=self.dtype if dtype is None else dtype, device=where,
@@ -300,6 +302,19 @@ def _new(factory: str) -> None:
 
     new_filled.__name__ = new_filled.__qualname__ = f"new_{factory}"
     setattr(Tensor, f"new_{factory}", new_filled)
+
+
+def _recorded_new(
+    factory: str, self: Tensor, given: tuple[Any, ...], kw: dict[str, Any], dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """A new tensor made in the steps that torch records."""
+    size = kw.pop("size") if "size" in kw else given[0] if factory == "full" or len(given) == 1 else given
+    if factory == "full":
+        value = kw.pop("fill_value") if "fill_value" in kw else given[-1]
+        made = creation.NEW[factory](self, size, value, dtype=dtype, device=device, **kw)
+    else:
+        made = creation.NEW[factory](self, size, dtype=dtype, device=device, **kw)
+    return made.requires_grad_() if requires_grad else made
 
 
 for _name in ("zeros", "ones", "empty", "full"):

@@ -11,7 +11,7 @@ from ._compute import attach_outputs
 from ._dtype import FROM_NUMPY, bfloat16, combine, float16
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
-from ._inputs import freeze, input_argument, layout
+from ._inputs import freeze, input_argument, layout_of
 from ._storage import CountedStorage, Storage, View
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
@@ -141,7 +141,7 @@ def fill() -> None:
         INTERN=_tap.intern_inputs,
         INPUT=input_argument,
         FREEZE=freeze,
-        LAYOUT=layout,
+        LAYOUT=layout_of,
         VERSION=_version,
         SIZES=_sizes,
         STACK=None,
@@ -149,7 +149,7 @@ def fill() -> None:
 
     if _tap.HELPER is not None:
         _tap.HELPER.connect(
-            make_lane=_new_lane, input_ids=_tap.INPUT_IDS, intern=_tap.intern_inputs, freeze=freeze, layout=layout,
+            make_lane=_new_lane, input_ids=_tap.INPUT_IDS, intern=_tap.intern_inputs, freeze=freeze, layout=layout_of,
             tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node,
         )  # fmt: skip
         NAMESPACE.update(

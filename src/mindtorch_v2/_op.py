@@ -144,6 +144,13 @@ class Op:
         return _tap.register_event(name, self.overload, _tap.FUNCTION, self.describe, flops, all_flops)
 
     @cached_property
+    def out_event(self) -> int:
+        """The event of the overload that writes into given tensors."""
+        name, flops, all_flops = self._event
+        overload = _schema.out_overload(self.name, self.overload)
+        return _tap.register_event(name, overload, _tap.FUNCTION, self.describe_out, flops, all_flops)
+
+    @cached_property
     def number_event(self) -> int:
         """The event of the overload that torch records when the second operand is a Python number."""
         if self.scalar is None:
@@ -171,6 +178,11 @@ class Op:
 
     def describe(self, key: Any) -> _tap.InputRecord:
         return describe_inputs(self.schema.arguments, key)
+
+    def describe_out(self, key: Any) -> _tap.InputRecord:
+        """Inputs of a call that wrote into given tensors: they stand behind the others."""
+        written = (Argument("out", "Tensor", False, None, True),) * (len(key) - len(self.schema.arguments))
+        return describe_inputs((*self.schema.arguments, *written), key)
 
     def describe_scalar(self, key: Any) -> _tap.InputRecord:
         """Inputs of a call whose second operand was a number."""

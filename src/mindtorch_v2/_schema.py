@@ -108,3 +108,24 @@ def parse(text: str) -> Schema:
         kind, _, label = part.partition(" ")
         parsed.append((kind, label.strip()))
     return Schema(name, overload or "", tuple(arguments), tuple(parsed), text.strip())
+
+
+# What torch calls the overloads that write into given tensors, where that does not follow from their names.
+_OUT_OVERLOADS = {
+    "div.Tensor_mode": "out_mode", "sum.dim_IntList": "IntList_out", "mean.dim": "out", "prod.dim_int": "int_out",
+    "max.dim": "dim_max", "min.dim": "dim_min", "all.dim": "out", "any.dim": "out", "sort": "values",
+    "sort.stable": "values_stable", "topk": "values", "kthvalue": "values", "mode": "values",
+    "median.dim": "dim_values", "nanmedian.dim": "dim_values", "max": "unary_out", "min": "unary_out",
+}  # fmt: skip
+_TENSOR_OUT = frozenset(
+    "remainder fmod lerp frexp bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt "
+    "ge greater greater_equal less less_equal not_equal index searchsorted bucketize".split()
+)
+
+
+def out_overload(name: str, overload: str) -> str:
+    """The name of the overload of an op that writes into given tensors."""
+    known = _OUT_OVERLOADS.get(f"{name}.{overload}" if overload else name)
+    if known is not None:
+        return known
+    return "out" if overload == "" or (overload == "Tensor" and name not in _TENSOR_OUT) else f"{overload}_out"

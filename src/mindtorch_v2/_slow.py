@@ -62,11 +62,13 @@ def split_out(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
 
 def _recorded_slow(op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, ...]], Any]) -> Any:
     inputs = 0
+    given, out = split_out(op, args)
     if _tap.SLOT.flags & _tap.SHAPES:
-        inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in args[: len(op.schema.arguments)])))
+        written = () if out is None else (out,) if isinstance(out, Tensor) else tuple(out)
+        inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in (*given, *written))))
     seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.numbered else -1
-    event = op.event
-    if op.number_event != event and not isinstance(args[1], Tensor):
+    event = op.event if out is None else op.out_event
+    if op.number_event != event and out is None and not isinstance(args[1], Tensor):
         event = op.number_event
     with _tap.region(event, seq, inputs):
         return run(op, args) if _tap.SLOT.watcher is None else _watched_slow(op, args, run, _tap.SLOT.watcher)

@@ -438,18 +438,3 @@ def test_record_function_may_last_until_a_future_completes(clock: Clock) -> None
         clock.advance(70)
         assert future.callback(future) == 42
     assert prof.events()[0].cpu_time_total == 70.0
-
-
-def test_record_function_fast_shows_inputs_and_keywords() -> None:
-    fast = autograd_profiler._RecordFunctionFast
-    with profile(record_shapes=True) as prof:
-        with fast("bare"):
-            pass
-        with fast("full", [1, "text", [1, 2], 2.5], {"flag": True, "kernel": "k", "no": object(), "names": ["a", "b"]}):
-            pass
-    bare, full = prof.events()
-    assert (bare.input_shapes, bare.kwinputs, bare.is_user_annotation) == ([], {}, False)
-    assert full.input_shapes == [[], [], [], []]
-    assert full.concrete_inputs == [1, None, [1, 2], 2.5]
-    assert full.input_dtypes == ["Scalar", "", "ScalarList", "Scalar"]
-    assert full.kwinputs == {"flag": True, "kernel": "k", "names": ("a", "b")}

@@ -115,7 +115,9 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     if device is None and dtype is not None:
         return _to_dtype.function(self, dtype, non_blocking, copy)
     where = None if device is None else _device.usable(device)
-    return _to_layout.function(self, dtype=self.dtype if dtype is None else dtype, device=where,
+    if where is not None and dtype is not None:
+        return _to_device.function(self, where, dtype, non_blocking, copy)
+    return _to_layout.function(self, dtype=self.dtype if dtype is None else dtype, layout=_device.strided, device=where,
                                non_blocking=non_blocking, copy=copy)  # fmt: skip
 
 
@@ -284,9 +286,10 @@ def canonical(a: Any, d: DType | None = None) -> Any:
 
 def filled_from(a: Any, where: _device.device) -> Tensor:
     """A tensor with a copy of an array, in the steps torch takes: memory, its contents, the device."""
-    made = creation.empty(a.shape, dtype=FROM_NUMPY[a.dtype], device=_device.CPU)
+    made = creation.empty(a.shape, dtype=FROM_NUMPY[a.dtype], layout=_device.strided, device=_device.CPU)
     made._a[...] = a
-    return _to_device.function(made, where, made.dtype)
+    with grad_mode.no_grad():
+        return _to_device.function(made, where, made.dtype)
 
 
 @front("tensor")
@@ -379,7 +382,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
             f"Got unsupported ScalarType {'BFloat16' if self.dtype is _dtype.bfloat16 else self.dtype.name}"
         )
     if _tap.SLOT.recorder is not None:
-        self = _to_layout.function(_detach.function(self), dtype=self.dtype, device=_device.CPU)
+        self = _to_layout.function(_detach.function(self), dtype=self.dtype, layout=_device.strided, device=_device.CPU)
     storage_of(self)
     return self._a
 

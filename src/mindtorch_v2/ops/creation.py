@@ -14,7 +14,7 @@ from .._dtype import dtype as DType
 from .._errors import no_memory, refuse_overlap, refuse_shared
 from .._front import front
 from .._meta import MetaArray, meta
-from .._op import explicit, mutating, op
+from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, bump, look_at, make, settle_class
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
@@ -61,7 +61,7 @@ def _filled(a: Any, value: Any) -> Any:
     return a
 
 
-@op(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", out=False)
+@op(f"empty.memory_format(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", out=False)
 def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
     return blank(size, np_dtype(dtype), device)
 
@@ -284,6 +284,31 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Uninitialised memory looked at with given strides."""
     return _finish(_empty_strided.function(size, stride, dtype=dtype, device=device), requires_grad)
+
+
+# --- of the kind of another tensor: steps of their own while a recorder is on ------------------------------------------
+
+_NEW = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False) -> Tensor"
+
+
+def _new_row(name: str, fill: Any, value: str = "") -> Any:
+    """The row of `new_…`: empty memory of the kind of a tensor, then its contents."""
+
+    def make_new(self: Tensor, size: Any, *given: Any) -> Tensor:
+        dtype, _, device, _ = given[-4:]
+        if fill is None:
+            return empty(size, dtype=dtype or self.dtype, device=device or self.device)
+        return fill(NEW["empty"](self, size, dtype=dtype, device=device), *given[:-4])
+
+    return composite(f"new_{name}(Tensor self, int[] size, {value}{_NEW}", method=False)(make_new).function
+
+
+NEW: dict[str, Any] = {
+    "empty": _new_row("empty", None),
+    "zeros": _new_row("zeros", lambda made: zero_(made)),
+    "ones": _new_row("ones", lambda made: fill_(made, 1.0)),
+    "full": _new_row("full", lambda made, value: fill_(made, value), "Scalar fill_value, "),
+}
 
 
 # --- fills in place ---------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .._tensor import FAST, Tensor, make
 from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
+from .creation import empty
 from .view import _unsafe_view, expand, reshape, t, transpose, type_text, unsqueeze
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -264,7 +265,7 @@ addmv_ = in_place(addmv_row)
 def _mv_calls(self: Any, vec: Any) -> Any:
     if self._a.ndim != 2 or vec._a.ndim != 1:
         return make(_mv_array(self._a, vec._a))
-    return addmv_.function(self.new_empty((self._a.shape[0],), dtype=vec.dtype), self, vec, beta=0)
+    return addmv_.function(empty((self._a.shape[0],), dtype=vec.dtype, device=self.device), self, vec, beta=0)
 
 
 mv = op(

@@ -13,17 +13,18 @@ from .._op import OPS, composite, in_place, op
 from .._tensor import Tensor
 from ..kernels import order as kernels
 from ..kernels import rank, scan
+from .creation import zeros
 from .join import cat
 from .reduce import _picked_gradient, without_zeros
 
 
 def _scattered(g: Any, indices: Any, dim: int) -> Any:
     """Gradients put back where their values came from."""
-    return g if g._a.ndim == 0 else g.new_zeros(g._a.shape).scatter(dim, indices, g)
+    return g if g._a.ndim == 0 else zeros(g._a.shape, dtype=g.dtype, device=g.device).scatter(dim, indices, g)
 
 
 def _placed(g: Any, sizes: tuple[int, ...], indices: Any, dim: int) -> Any:
-    return g if not sizes else g.new_zeros(sizes).scatter_add(dim, indices, g)
+    return g if not sizes else zeros(sizes, dtype=g.dtype, device=g.device).scatter_add(dim, indices, g)
 
 
 # --- sorting ----------------------------------------------------------------------------------------------------------

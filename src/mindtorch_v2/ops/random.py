@@ -239,6 +239,25 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     return made.requires_grad_() if requires_grad else made
 
 
+def _like_integers(a: Any, low: int, high: int, dtype: Any) -> Any:
+    return _random.randint(a.shape, a.dtype if dtype is None else dtype.np, low, high)
+
+
+def _like_integers_call(self: Tensor, low: int, high: int, dtype: Any) -> Tensor:
+    return _random_from(empty_like(self, dtype=dtype), low, high)
+
+
+_LIKE_OPTIONS = f"{_OPTIONS}, MemoryFormat? memory_format=None"
+_randint_like = op(f"randint_like(Tensor self, int high, {_LIKE_OPTIONS}) -> Tensor", out=False, method=False,
+                   calls=lambda self, high, dtype, *r: _like_integers_call(self, 0, high, dtype))(
+    lambda a, high, dtype, *r: _like_integers(a, 0, high, dtype)
+)  # fmt: skip
+_randint_like_low = op(f"randint_like.low_dtype(Tensor self, int low, int high, {_LIKE_OPTIONS}) -> Tensor", out=False,
+                       method=False, calls=lambda self, low, high, dtype, *r: _like_integers_call(self, low, high, dtype))(
+    lambda a, low, high, dtype, *r: _like_integers(a, low, high, dtype)
+)  # fmt: skip
+
+
 @front("randint_like")
 def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, dtype: Any = None, device: Any = None,
                  requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
@@ -246,7 +265,10 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, d
     low, high, _ = _range_arguments(args, low, high, ())
     if (device is not None and usable(device).type == "meta") or (device is None and input.is_meta):
         return empty_like(input, dtype=dtype, device="meta")
-    made = make(_random.randint(input._a.shape, input._a.dtype if dtype is None else dtype.np, low or 0, high))
+    if low is None:
+        made = _randint_like.function(input, high, dtype=dtype)
+    else:
+        made = _randint_like_low.function(input, low, high, dtype=dtype)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -255,11 +277,18 @@ def _randperm_out(n: int, generator: Any, out: Tensor) -> Tensor:
     return into(out, make(_random.randperm(n, out._a.dtype, generator)))
 
 
-@op(f"randperm.generator(int n, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor", out=False,
-    calls=lambda n, generator, dtype, layout, device, pin_memory: _randperm_out.function(
-        n, generator=generator, out=empty((n,), dtype=dtype, device=device)))  # fmt: skip
-def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+def _permuted(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
     return _random.randperm(n, (dtype or _dtype.int64).np, generator)
+
+
+def _permuted_call(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return _randperm_out.function(n, generator=generator, out=empty((n,), dtype=dtype, device=device))
+
+
+_randperm = op(f"randperm(int n, {_OPTIONS}) -> Tensor", out=False, calls=lambda n, *r: _permuted_call(n, None, *r))(
+    lambda n, *r: _permuted(n, None, *r)
+)
+_randperm_from = op(f"randperm.generator(int n, {_GENERATOR}) -> Tensor", out=False, calls=_permuted_call)(_permuted)
 
 
 @front("randperm")
@@ -268,8 +297,18 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = _dt
     """The integers from 0 to n - 1 in random order."""
     if out is not None:
         return _randperm_out.function(int(n), generator=generator, out=out)
-    made = _randperm.function(int(n), generator=generator, dtype=dtype, device=device)
+    if generator is None:
+        made = _randperm.function(int(n), dtype=dtype, device=device)
+    else:
+        made = _randperm_from.function(int(n), generator=generator, dtype=dtype, device=device)
     return made.requires_grad_() if requires_grad else made
+
+
+@composite(f"normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, {_OPTIONS[3:]}) -> Tensor",
+           method=False)  # fmt: skip
+def _normal_sized(mean: float, std: float, size: Any, generator: Any, dtype: Any, layout: Any, device: Any,
+                  pin_memory: Any) -> Tensor:  # fmt: skip
+    return normal_(empty(size, dtype=dtype, device=device), mean, std, generator=generator)
 
 
 @front("normal")
@@ -277,7 +316,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
            dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
     """Normal numbers; mean and std may be tensors, or numbers with a size."""
     if size is not None:
-        made = normal_(empty(tuple(size), dtype=dtype, device=device), mean, std, generator=generator)
+        made = _normal_sized.function(mean, std, tuple(size), generator=generator, dtype=dtype, device=device)
     else:
         return _normal_row(mean, std).function(mean, std, generator=generator, out=out)
     if out is not None:

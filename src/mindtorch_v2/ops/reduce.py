@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
+from .. import _dtype, _tap
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._meta import MetaArray
@@ -15,6 +15,7 @@ from .._op import OPS, composite, in_place, op
 from .._tensor import make
 from ..kernels import embedding as embedding_kernels
 from ..kernels import reduce as kernels
+from .creation import zeros
 from .join import cat
 from .view import expand, unsqueeze
 
@@ -235,7 +236,7 @@ def _picked_gradient(g: Any, sizes: tuple[int, ...], dim: int, indices: Any, kee
         return g
     if not keepdim:
         g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
-    return g.new_zeros(sizes).scatter(dim, indices, g)
+    return zeros(sizes, dtype=g.dtype, device=g.device).scatter(dim, indices, g)
 
 
 def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -> None:
@@ -252,6 +253,9 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -
             grads[0], self_sizes, dim, result1, keepdim
         ),
     )(lambda a, dim, keepdim: along(a, dim, keepdim))
+    pair = composite(f"{name}.other(Tensor self, Tensor other) -> Tensor", method=False)(
+        lambda self, other: OPS[pairwise].function(self, other)
+    )
 
     def public(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None,
                axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
@@ -261,7 +265,8 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -
             return full.function(input, out=out)
         if isinstance(second, int) or not hasattr(second, "_a"):
             return by_dim.function(input, second, keepdim, out=out)
-        return OPS[pairwise].function(input, second, out=out)
+        row = pair if _tap.SLOT.recorder is not None and out is None else OPS[pairwise]
+        return row.function(input, second, **({} if out is None else {"out": out}))
 
     public.__name__ = public.__qualname__ = name
     front(name)(public)
@@ -324,22 +329,28 @@ def _std_gradient(g: Any, self: Any, result: Any, dim: Any, correction: Any, kee
     return _var_gradient(scaled, self, dim, correction, keepdim)
 
 
-def _moment_rows(name: str, kernel: Any, formula: Any) -> None:
+def _with_mean(moment: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of a moment, or None, and that of the mean beside it."""
+    if g is None:
+        return moment
+    sizes = self._a.shape
+    share = restored(g, sizes, dim, keepdim) / reduced_count(sizes, dim)
+    return share.expand(sizes) if moment is None else moment + share
+
+
+def _moment_rows(name: str, kernel: Any, formula: Any, both: Any, both_formula: Any) -> None:
     """Rows and front of var or std, alone and with the mean."""
     part = op(
         f"{name}.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
         calls=lambda self, dim, correction, keepdim: _moment_calls(kernel, self, dim, correction, keepdim),
         self=formula,
     )(lambda a, dim, correction, keepdim: kernel(a, dim, 1 if correction is None else correction, keepdim))
-    pair = composite(
+    pair = op(
         f"{name}_mean.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
-        "-> (Tensor, Tensor)"
-    )(
-        lambda self, dim, correction, keepdim: (
-            part.function(self, dim, correction=correction, keepdim=keepdim),
-            mean(self, dim if dim is not None else tuple(range(self._a.ndim)), keepdim),
-        )
-    )
+        "-> (Tensor, Tensor)",
+        out=False,
+        self=both_formula,
+    )(lambda a, dim, correction, keepdim: both(a, dim, 1 if correction is None else correction, keepdim))
 
     def public(row: Any, public_name: str) -> None:
         def moment(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
@@ -374,11 +385,27 @@ _moment_rows(
     "var",
     kernels.var,
     lambda g, self, dim, correction, keepdim: _var_gradient(g, self, dim, correction, keepdim),
+    kernels.var_mean,
+    lambda grads, self, dim, correction, keepdim: _with_mean(
+        None if grads[0] is None else _var_gradient(grads[0], self, dim, correction, keepdim),
+        grads[1],
+        self,
+        dim,
+        keepdim,
+    ),
 )
 _moment_rows(
     "std",
     kernels.std,
     lambda g, self, result, dim, correction, keepdim: _std_gradient(g, self, result, dim, correction, keepdim),
+    kernels.std_mean,
+    lambda grads, self, result0, dim, correction, keepdim: _with_mean(
+        None if grads[0] is None else _std_gradient(grads[0], self, result0, dim, correction, keepdim),
+        grads[1],
+        self,
+        dim,
+        keepdim,
+    ),
 )
 
 
@@ -435,7 +462,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     """Norm of a vector, or of a matrix where `p` says so."""
     if p == "nuc":
         return OPS["linalg_matrix_norm.str_ord"].function(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
-    order = 2.0 if p in ("fro", None) else float(p)
+    order = 2 if p in ("fro", None) else p
     return vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
 
 

@@ -103,7 +103,7 @@ def asked(shapes: Callable[..., Any]) -> Rule:
 
 # --- elementwise, and rearranged --------------------------------------------------------------------------------------
 
-register(own, "clone _to_copy empty_like ones_like zeros_like full_like rand_like randn_like")
+register(own, "clone _to_copy empty_like ones_like zeros_like full_like rand_like randn_like randint_like")
 register(own, "select_backward slice_backward narrow_copy diagonal_backward unfold_backward cat stack")
 register(own, "scatter scatter_add scatter_reduce index_select index_add index_copy index_reduce take index.Tensor")
 register(own, "gather tril triu repeat roll flip rot90 native_dropout masked_scatter_backward where")
@@ -172,6 +172,11 @@ def _spread(kernel: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> An
     return meta(reduced(a, dim, keepdim), kernel(one_element(a), dim, 0, keepdim).dtype)
 
 
+def _spread_and_mean(kernel: Any, a: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    shape = reduced(a, dim, keepdim)
+    return tuple(meta(shape, part.dtype) for part in kernel(one_element(a), dim, 0, keepdim))
+
+
 def _kth(kernel: Any, a: Any, k: int, dim: int, keepdim: bool) -> Any:
     kernel(one_element(a), 1, dim, keepdim)
     shape = reduced(a, dim, keepdim)
@@ -187,6 +192,7 @@ def _top(kernel: Any, a: Any, k: int, dim: int, *rest: Any) -> Any:
 
 
 register(_spread, "var std")
+register(_spread_and_mean, "var_mean std_mean")
 register(_kth, "kthvalue")
 register(_top, "topk")
 

@@ -6,20 +6,32 @@ It writes regions through the tap and does not know what records them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _tap
+from .._device import device
+from .._dtype import SCALAR_TYPE_NUMBERS, dtype
 
 
 class GivenInputs(NamedTuple):
-    """Inputs of a hand-made event; as the tap's InputRecord, with keyword arguments."""
+    """Inputs of a hand-made event; as the tap's InputRecord, with keyword arguments.
+
+    Equal are those that look the same: 1, 1.0 and True are not, and lists may stand in them.
+    """
 
     shapes: tuple[Any, ...]
     strides: tuple[Any, ...]
     dtypes: tuple[str, ...]
     concrete: tuple[Any, ...]
     keywords: tuple[tuple[str, Any], ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GivenInputs) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
 
 # `record_function(name, args)` shows that there were args, not what they said.
@@ -81,59 +93,99 @@ class record_function(contextlib.ContextDecorator):
         return fut
 
 
-class _RecordFunctionFast(contextlib.AbstractContextManager["_RecordFunctionFast", None]):
+class _RecordFunctionFast:
     """An event with inputs and keyword values of the caller's choice, counted among the ops."""
 
     def __init__(
         self,
-        name: str,
-        input_values: Sequence[Any] | None = None,
-        keyword_values: Mapping[str, Any] | None = None,
+        name: str | bytes,
+        input_values: list[Any] | tuple[Any, ...] = (),
+        keyword_values: dict[str, Any] | None = None,
     ) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"_RecordFunctionFast() expected a str as name, got {type(name).__name__}")
-        self.name = name
-        self._inputs = input_values
-        self._keywords = keyword_values
-        self._region = _UNRECORDED
+        if not isinstance(name, (str, bytes)):
+            raise TypeError(f"_RecordFunctionFast() expects a str as name, got {type(name).__name__}")
+        if not isinstance(input_values, (list, tuple, type(None))):
+            raise TypeError(f"input_values must be a list or tuple, got {type(input_values).__name__}")
+        if not isinstance(keyword_values, (dict, type(None))):
+            raise TypeError(f"keyword_values must be a dict, got {type(keyword_values).__name__}")
+        self.name = name if isinstance(name, str) else name.decode()
+        self._inputs = input_values or ()
+        self._keywords = keyword_values or {}
+        self._region: _tap.region | None = None
 
-    def __enter__(self) -> _RecordFunctionFast:
+    def __enter__(self) -> None:
+        if self._region is not None:
+            raise RuntimeError(f"the context of {self.name!r} is already entered: make another _RecordFunctionFast")
         if _tap.SLOT.recorder is not None:
             inputs = 0
             if (self._inputs or self._keywords) and _tap.SLOT.flags & _tap.SHAPES:
-                inputs = _tap.intern_inputs(_given(self._inputs or (), self._keywords or {}))
+                inputs = _tap.intern_inputs(_given(self._inputs, self._keywords))
             self._region = _tap.region(_tap.event_id(self.name), -1, inputs)
             self._region.__enter__()
-        return self
 
     def __exit__(self, *exc: object) -> None:
-        self._region.__exit__()
-        self._region = _UNRECORDED
+        region, self._region = self._region, None
+        if region is not None:
+            region.__exit__()
 
 
-def _given(values: Sequence[Any], keywords: Mapping[str, Any]) -> GivenInputs:
-    inputs = [_input(value) for value in values]
+def _given(values: Iterable[Any], keywords: Mapping[str, Any]) -> GivenInputs:
+    inputs = [found for found in map(_input, values) if found is not None]
     shapes, strides, dtypes, concrete = zip(*inputs) if inputs else ((), (), (), ())
-    kept = tuple((key, _frozen(value)) for key, value in keywords.items() if _is_keyword(value))
+    kept = tuple((_keyword_name(key), _keyword(key, value)) for key, value in keywords.items())
     return GivenInputs(shapes, strides, dtypes, concrete, kept)
 
 
-def _input(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, Any]:
-    """Shape, strides, type name and concrete value of one input."""
-    if hasattr(value, "stride") and hasattr(value, "shape"):
+Described = tuple[tuple[Any, ...], tuple[Any, ...], str, Any]
+
+
+def _input(value: Any) -> Described | None:
+    """Shape, strides, type name and concrete value of one input; None for what is not shown at all."""
+    if _is_tensor(value):
         return tuple(value.shape), tuple(value.stride()), value.dtype.cpp_name, None
+    if isinstance(value, dtype):
+        return (), (), "Scalar", SCALAR_TYPE_NUMBERS.get(value.name)
     if isinstance(value, (bool, int, float, complex)):
         return (), (), "Scalar", value
-    if isinstance(value, (list, tuple)) and value and all(isinstance(item, (bool, int, float)) for item in value):
-        return (), (), "ScalarList", tuple(value)
-    return (), (), "", None
+    if isinstance(value, list):
+        return _list_input(value)
+    return ((), (), "", None) if value is None or isinstance(value, (str, bytes, tuple, dict, device)) else None
 
 
-def _is_keyword(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return all(isinstance(item, str) for item in value)
-    return isinstance(value, (bool, int, float, str))
+def _list_input(values: list[Any]) -> Described | None:
+    kinds = {type(value) for value in values}
+    if values and all(map(_is_tensor, values)):
+        return tuple(tuple(x.shape) for x in values), tuple(tuple(x.stride()) for x in values), "TensorList", None
+    if len(kinds) != 1:
+        return None
+    is_numbers = kinds <= {bool, int, float, complex}
+    return (), (), "ScalarList" if is_numbers else "", list(values) if is_numbers else None
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "stride") and hasattr(value, "shape")
+
+
+def _keyword_name(key: Any) -> str:
+    if not isinstance(key, str):
+        raise RuntimeError(f"keyword_values expects str as keys, got {key!r}")
+    return key
+
+
+def _keyword(key: str, value: Any) -> Any:
+    """A keyword value as it is shown; a warning where it cannot be."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise RuntimeError(f"keyword_values: {key}={value} does not fit 64 bits")
+    if value is None or isinstance(value, (str, bool, int, float, complex)):
+        return value
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list):
+        if len({type(item) for item in value}) <= 1:
+            return [_keyword(key, item) for item in value]
+        warnings.warn(f"Unable to infer type of value in the List for keyword: {key}", stacklevel=5)
+        return None
+    if isinstance(value, tuple) and all(isinstance(item, (int, float, complex)) for item in value):
+        return value
+    warnings.warn(f"Unable to infer type of value for keyword: {key}", stacklevel=5)
+    return "NULL"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from .. import _tap
 
 
@@ -222,7 +224,7 @@ def parse_activities(
     filters: dict[ProfilerActivity, set[str]] = {}
     for item in activities:
         if isinstance(item, ProfilerActivity):
-            pairs: list[tuple[ProfilerActivity, Iterable[str] | None]] = [(item, None)]
+            pairs: list[tuple[ProfilerActivity, Any]] = [(item, None)]
         elif isinstance(item, Mapping):
             pairs = list(item.items())
         else:
@@ -231,15 +233,38 @@ def parse_activities(
             if activity in wanted:
                 raise ValueError(f"Activity {activity} specified more than once")
             wanted.add(activity)
-            if names is not None:
-                filters[activity] = set(names)
+            if item is not activity:
+                filters[activity] = _filter_names(activity, names)
     return wanted, filters
+
+
+def _filter_names(activity: ProfilerActivity, names: Any) -> set[str]:
+    if not isinstance(names, Iterable):
+        raise TypeError(f"the filter of {activity} expects an iterable of activity type names, got {names!r}")
+    return set(names)
+
+
+def on_or_off(name: str, value: Any, *, is_number: bool = False) -> bool:
+    """An option as a bool. None and all that has a truth value of its own count; text and containers do not, and where
+    `is_number` only bools and integers do."""
+    if isinstance(value, (bool, int, np.bool_)):
+        return bool(value)
+    if is_number or not (value is None or hasattr(value, "__bool__")):
+        raise TypeError(f"{name} expects True or False, got {value!r}")
+    return bool(value)
+
+
+def text(call: str, argument: str, value: Any) -> str:
+    """A text that must be one."""
+    if not isinstance(value, str):
+        raise TypeError(f"{call}() expects a str as {argument}, got {type(value).__name__}")
+    return value
 
 
 def check_filters(filters: Mapping[ProfilerActivity, Iterable[str]]) -> None:
     """Refuse activity type names nobody knows."""
     for names in filters.values():
-        for name in names:
+        for name in sorted(text("profile", "activity type name", name) for name in names):
             if name not in ACTIVITY_TYPES:
                 raise RuntimeError(
                     f"Unknown or non-member activity type name: {name!r}; expected one of {', '.join(sorted(ACTIVITY_TYPES))}"

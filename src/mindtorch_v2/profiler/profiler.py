@@ -28,6 +28,7 @@ from .config import (
     custom_settings,
     parse_activities,
     supported_activities,
+    text,
 )
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .export import memory_timeline
@@ -319,12 +320,20 @@ class _KinetoProfile:
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace under a key of its own."""
+        if not isinstance(value, str):
+            raise AttributeError(
+                f"add_metadata() takes a str as value, which {type(value).__name__} is not: "
+                "use add_metadata_json(key, json.dumps(value)) for others"
+            )
         self.add_metadata_json(key, json.dumps(value))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Add a JSON value to the trace under a key of its own. Before the profiler starts it has no effect."""
+        text("add_metadata_json", "key", key)
+        if not isinstance(value, (str, bytes)):
+            raise TypeError(f"add_metadata_json() expects JSON as a str, got {type(value).__name__}: use json.dumps()")
         if self.profiler is not None:
-            self.profiler.metadata[key] = value
+            self.profiler.metadata[key] = value if isinstance(value, str) else value.decode()
 
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Like `add_metadata_json`, for every recording that starts from now on."""
@@ -424,7 +433,9 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
     ) -> None:
         if activities is not None:
             activities = list(activities)
-            if not any(isinstance(item, (ProfilerActivity, Mapping)) for item in activities):
+            if not any(
+                isinstance(item, ProfilerActivity) or (item and isinstance(item, Mapping)) for item in activities
+            ):
                 raise AssertionError(f"No valid profiler activities found in {activities}")
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)

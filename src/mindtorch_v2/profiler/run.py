@@ -28,7 +28,9 @@ from .config import (
     RecordOptions,
     _ExperimentalConfig,
     check_filters,
+    on_or_off,
     supported_activities,
+    text,
 )
 from .events import View
 from .export.chrome import CATEGORIES, write_trace
@@ -103,8 +105,8 @@ class profile:
             )
             use_device = "cuda"
         self.entered = False
-        self.record_shapes = record_shapes or with_flops
-        self.with_flops = with_flops
+        self.with_flops = on_or_off("with_flops", with_flops, is_number=True)
+        self.record_shapes = on_or_off("record_shapes", record_shapes, is_number=True) or self.with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
@@ -147,6 +149,8 @@ class profile:
         """None, with a warning if a device was asked for: only the CPU is profiled."""
         if device is None:
             return None
+        if device == "mtia":
+            raise AssertionError("Legacy MTIA profiling is not supported. Requires use_kineto=True on MTIA devices.")
         if device not in DEVICES:
             warnings.warn(f"The {device} is not a valid device option.", stacklevel=4)
         elif DEVICES[device] not in supported_activities():
@@ -162,7 +166,7 @@ class profile:
 
     def create_trace_id(self) -> str:
         callback = self.custom_trace_id_callback
-        return callback() if callback else self.default_trace_id()
+        return text("custom_trace_id_callback", "result", callback()) if callback else self.default_trace_id()
 
     def config(self, create_trace_id: bool = False) -> RecordOptions:
         """What will be recorded; also draws a trace id if asked to."""
@@ -171,10 +175,10 @@ class profile:
         experimental = self.experimental_config
         return RecordOptions(
             shapes=self.record_shapes,
-            stacks=self.with_stack,
-            memory=self.profile_memory,
+            stacks=on_or_off("with_stack", self.with_stack),
+            memory=on_or_off("profile_memory", self.profile_memory),
             flops=self.with_flops,
-            modules=self.with_modules,
+            modules=on_or_off("with_modules", self.with_modules),
             all_threads=self.all_threads or experimental.profile_all_threads,
             workers=self.workers,
             python_gc=experimental.record_python_gc_info,
@@ -242,7 +246,12 @@ class profile:
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Switch the collection of activities off or on again while recording."""
-        if ProfilerActivity.CPU in set(activities) and self._window is not None:
+        enabled = on_or_off("toggle_collection_dynamic(): enable", enabled)
+        wanted = list(activities)
+        for activity in wanted:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"toggle_collection_dynamic() expects ProfilerActivity members, got {activity!r}")
+        if ProfilerActivity.CPU in wanted and self._window is not None:
             self._window.pause(not enabled)
 
     # Results
