@@ -9,6 +9,9 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import TraceError, jsonstream, kineto, load, profile, record_function
+from mindtorch_v2.profiler.merge import merge
+from mindtorch_v2.profiler.trace import Trace
+from protobuf_files import Perfetto
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, "args": {}}
 TORCH_TRACE = Path(__file__).parent / "data" / "torch_2_13_trace.json.gz"
@@ -105,6 +108,40 @@ def test_threads_keep_their_order(tmp_path: Path) -> None:
     events = [thread(8), thread(9), {**EVENT, "tid": 9, "ts": 1.0}, {**EVENT, "tid": 8, "ts": 2.0}]
     back = load(write_json(tmp_path / "a.json", events))
     assert [(track.native_id, track.name) for track in back.tracks] == [(8, "worker 8"), (9, "worker 9")]
+
+
+HEAD = '"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, '
+COMMON = f'{{{HEAD}"ts": 1.000, "dur": 1.000, "args": {{"External id": 5,"Sequence number": 6, "Ev Idx": 2}}}}'
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (COMMON, (1000, 5, 6)),
+        (COMMON.replace("1.000", "1"), (1000, 5, 6)),
+        (COMMON.replace("1.000", "1.5"), (1500, 5, 6)),
+        (COMMON.replace(": ", ":"), (1000, 5, 6)),
+        (COMMON.replace(", ", "\n   ,"), (1000, 5, 6)),
+        (COMMON.replace('"External id": 5,', ""), (1000, 0, 6)),
+        (COMMON.replace('"External id": 5,', '"External id": 5, "External id": 7,'), (1000, 7, 6)),
+        (COMMON.replace(' "Ev Idx": 2', ' "Record function id": 0, "External id": 8'), (1000, 8, 6)),
+        (COMMON.replace('"Ev Idx": 2', '"Call stack": "}", "Ev Idx": 2'), (1000, 5, 6)),
+        (COMMON.replace("6, ", 'null, "Fwd thread id": 0, '), (1000, 5, -1)),
+    ],
+)
+def test_events_in_any_layout_say_the_same(tmp_path: Path, event: str, expected: tuple[int, ...]) -> None:
+    """Each is read twice, and among others: the common layouts are read by other means than the rest."""
+    (tmp_path / "a.json").write_text(f"[{COMMON}, {event}, {COMMON},\n{event},\n{COMMON}]")
+    (track,) = load(tmp_path / "a.json").tracks
+    rows = list(zip((track.end_ns - track.start_ns).tolist(), track.link.tolist(), track.seq.tolist()))
+    assert sorted(rows) == sorted([(1000, 5, 6)] * 3 + [expected] * 2)
+
+
+def test_a_trace_in_which_every_event_is_laid_out_in_another_way(tmp_path: Path) -> None:
+    events = [COMMON.replace(': 5,"', ": 5," + " " * number + '"') for number in range(40)]
+    (tmp_path / "a.json").write_text(f"[{','.join(events * 2)}]")
+    (track,) = load(tmp_path / "a.json").tracks
+    assert track.seq.tolist() == [6] * 80
 
 
 def test_absolute_times_keep_their_nanoseconds(tmp_path: Path) -> None:
@@ -211,6 +248,42 @@ def test_gpu_rows_survive_another_export(tmp_path: Path) -> None:
     assert {row.key: row.self_device_time_total for row in back.key_averages()}["aten::addmm"] == 30
 
 
+def arrows(path: Path) -> list[tuple[Any, ...]]:
+    events = json.loads(path.read_text())["traceEvents"]
+    found = [event for event in events if event["ph"] in "stf"]
+    return sorted((e["cat"], e["ph"], e["id"], e["pid"], e["tid"], e["ts"], e.get("bp")) for e in found)
+
+
+def test_arrows_to_a_gpu_survive_another_export(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"traceEvents": gpu_trace()})
+    back = load(tmp_path / "a.json")
+    back.export_chrome_trace(tmp_path / "b.json")
+    expected = [("ac2g", "f", 77, 0, 7, 130.0, "e"), ("ac2g", "s", 77, 9, 9, 120.0, None)]
+    assert arrows(tmp_path / "a.json") == arrows(tmp_path / "b.json") == expected
+    back.export(tmp_path / "b.pftrace")
+    assert list(Perfetto(tmp_path / "b.pftrace").flows.values()) == [["cudaLaunchKernel", "sgemm"]]
+
+
+def test_arrows_of_merged_traces_stay_apart(tmp_path: Path) -> None:
+    one = load(write_json(tmp_path / "a.json", {"traceEvents": gpu_trace()}))
+    Trace.of(merge([one, one], ["first", "second"], align="start")).export(tmp_path / "b.json")
+    found = arrows(tmp_path / "b.json")
+    assert len({number for _, _, number, *_ in found}) == 2
+    assert [sort for _, sort, *_ in found] == ["f", "f", "s", "s"]
+
+
+def test_arrows_that_a_file_tells_apart_by_texts(tmp_path: Path) -> None:
+    ends = [
+        {"ph": sort, "cat": "dataflow", "name": "n", "id": f"0x{number}", "pid": 1, "tid": 1, "ts": 1.5}
+        for number in (1, 2)
+        for sort in "stf"
+    ]
+    load(write_json(tmp_path / "a.json", [EVENT, *ends])).export(tmp_path / "b.json")
+    found = arrows(tmp_path / "b.json")
+    assert len({number for _, _, number, *_ in found}) == 2
+    assert [(category, sort) for category, sort, *_ in found] == [("dataflow", sort) for sort in "ffsstt"]
+
+
 def test_memory_of_a_gpu_is_counted_apart(tmp_path: Path) -> None:
     def memory(ts: float, nbytes: int, device: int) -> dict[str, Any]:
         args = {
@@ -264,6 +337,11 @@ def test_regions_given_by_their_ends(tmp_path: Path) -> None:
         ('{"traceEvents": [' + json.dumps({**EVENT, "name": 5}) + "]}", 17, "expected a text"),
         ('{"traceEvents": [' + json.dumps({**EVENT, "tid": [1]}) + "]}", 17, "unhashable"),
         ('{"a": ' + "9" * 5000 + "}", 6, "digits"),
+        (f"[{json.dumps(EVENT)},]", 106, "expected a value"),
+        ("[" + json.dumps({**EVENT, "ts": 10**400}) + "]", 1, "out of range"),
+        ("[" + json.dumps({**EVENT, "pid": 10**30}) + "]", 1, "64 bits"),
+        ("[" + json.dumps({**EVENT, "args": [1]}) + "]", 1, "expected an object"),
+        ('{"a": ' + "[" * 300 + "]" * 300 + "}", 6, "too deeply"),
     ],
 )
 def test_what_is_no_trace_is_refused_with_the_place(tmp_path: Path, text: str, position: int, reason: str) -> None:
@@ -273,6 +351,30 @@ def test_what_is_no_trace_is_refused_with_the_place(tmp_path: Path, text: str, p
         load(path)
     assert caught.value.position == position
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf[" + json.dumps(EVENT).encode() + b"]",
+        json.dumps({"traceEvents": [EVENT], "a": 1}).encode().replace(b'"a": 1', b'"a": 1, "a": 2'),
+        gzip.compress(json.dumps([EVENT]).encode()),
+        gzip.compress(b"[") + gzip.compress(json.dumps(EVENT).encode() + b"]"),
+        json.dumps([{**EVENT, "args": {"x": float("nan"), "Sequence number": 10**30, "External id": -1}}]).encode(),
+        json.dumps(
+            [{**EVENT, "args": {"Input Dims": [[1, [2]], {}], "Input type": 5, "Concrete Inputs": "x"}}]
+        ).encode(),
+        json.dumps([{key: EVENT[key] for key in ("ph", "name", "ts", "dur")}]).encode(),
+        json.dumps([{**EVENT, "pid": "host", "tid": "main", "args": None}]).encode(),
+    ],
+)
+def test_odd_but_readable_files_are_read_and_written_again(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    back = load(tmp_path / "a.txt")
+    assert [event.name for event in back.events()] == ["aten::add"]
+    for suffix in (".json", ".pftrace", ".csv", ".speedscope.json"):
+        back.export(tmp_path / f"b{suffix}")
+    assert [event.name for event in load(tmp_path / "b.json").events()] == ["aten::add"]
 
 
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
@@ -288,6 +390,16 @@ def test_a_small_file_cannot_ask_for_much_memory(tmp_path: Path, monkeypatch: py
     path.write_bytes(gzip.compress(b'{"a": "' + b"a" * (1 << 23) + b'", "traceEvents": []}'))
     assert path.stat().st_size < 1 << 14
     with pytest.raises(TraceError, match="a single value of more than 2097152 characters"):
+        load(path)
+
+
+def test_a_file_that_unpacks_to_far_more_than_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonstream, "_SURELY_FINE", 1 << 10)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([EVENT] * 30_000).encode()))
+    with pytest.raises(TraceError, match="more than 200 times its size"):
         load(path)
 
 
@@ -315,3 +427,5 @@ def test_the_line_of_an_error_is_told(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.json")
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)

@@ -40,7 +40,7 @@ class InputTable(list[Arguments]):
 
 
 def _arguments(args: Mapping[str, Any]) -> Arguments:
-    shapes, strides, dtypes, texts = (list(args.get(key) or ()) for key in _INPUT_KEYS)
+    shapes, strides, dtypes, texts = (_listed(args.get(key)) for key in _INPUT_KEYS)
     count = max(map(len, (shapes, strides, dtypes, texts)))
     keywords = tuple((key, value) for key, value in args.items() if key not in _INPUT_KEYS)
     return Arguments(
@@ -56,9 +56,16 @@ def _padded(values: list[Any], count: int) -> list[Any]:
     return values + [None] * (count - len(values))
 
 
-def _sizes(value: Any) -> list[Any]:
-    """Sizes of a tensor, or a list of them for a list of tensors."""
+def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _sizes(value: Any) -> list[Any]:
+    """Sizes of a tensor, or a list of them for a list of tensors; nothing for what can be neither."""
+    sizes = _listed(value)
+    if all(type(size) is int for size in sizes):
+        return sizes
+    return [[size for size in _listed(tensor) if type(size) is int] for tensor in sizes]
 
 
 def concrete_value(text: Any) -> Any:

@@ -106,6 +106,8 @@ class Track:
     # Allocations and frees on devices that the thread asked for, a row each: time, bytes, address, place of the device,
     # and what the device's allocator then had given out and reserved.
     device_memory: NDArray[np.int64] | None = None
+    # Ends of arrows to and from other threads, a row each: time, number of the arrow, sort and kind (see `arrows`).
+    arrows: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)

@@ -17,7 +17,12 @@ from typing import IO, Any
 _CHUNK = 1 << 20
 # No trace has a value as long as this, but a small compressed file can pretend to.
 _LARGEST = 1 << 26
+# A trace is packed to a twentieth of its size, hardly ever to less than a fiftieth.
+_SMALLEST_PART, _SURELY_FINE = 200, 1 << 24
+# No value has so many lists and objects in each other.
+_DEEPEST = 100
 _GZIP_MAGIC = b"\x1f\x8b"
+_marks = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL).findall
 _skip_space = re.compile(r"[ \t\n\r]*").match
 _scan_once: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
@@ -39,6 +44,7 @@ class JsonStream:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._file = _open(self.path)
+        self._left = max(os.path.getsize(self.path) * _SMALLEST_PART, _SURELY_FINE)
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._ended = False
         self.text = ""
@@ -83,11 +89,14 @@ class JsonStream:
         try:
             data = self._file.read(size)
             self._ended = not data
+            self._left -= len(data)
             self.text += self._decoder.decode(data, self._ended)
         except (EOFError, OSError, zlib.error) as error:
             raise self.error(f"the compressed file is damaged or cut short ({error})", len(self.text)) from error
         except UnicodeDecodeError as error:
             raise self.error(f"not UTF-8 text ({error.reason})", len(self.text)) from error
+        if self._left < 0:
+            raise self.error(f"the compressed file unpacks to more than {_SMALLEST_PART} times its size: no trace does")
         return True
 
     def peek(self) -> str:
@@ -118,14 +127,17 @@ class JsonStream:
                 found, end = _scan_once(self.text, self.place)
                 # A number may go on in the next piece.
                 if end < len(self.text) or self._ended or not isinstance(found, (int, float)):
-                    self.place = end
-                    return found
+                    break
             except (ValueError, StopIteration, RecursionError) as error:
                 problem = error
                 if isinstance(error, RecursionError):
                     raise self.error("values are nested too deeply") from error
             if not self.refill() and problem is not None:
                 raise self._malformed(problem) from problem
+        if _depth(self.text, self.place, end) > _DEEPEST:
+            raise self.error("values are nested too deeply")
+        self.place = end
+        return found
 
     def _malformed(self, problem: BaseException) -> TraceError:
         if isinstance(problem, json.JSONDecodeError):
@@ -153,6 +165,18 @@ class JsonStream:
         """Nothing may follow."""
         if self.peek():
             raise self.error("more text after the end of the JSON value")
+
+
+def _depth(text: str, begin: int, end: int) -> int:
+    """How many lists and objects of a JSON text lie in each other at most, or a number that is certainly small."""
+    opened = text.count("[", begin, end) + text.count("{", begin, end)
+    if opened <= _DEEPEST:
+        return opened
+    depth = deepest = 0
+    for mark in _marks(text, begin, end):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark[0], 0)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _open(path: str) -> IO[bytes]:

@@ -6,8 +6,6 @@ It owns what the fields of such a file mean. It executes nothing of it and keeps
 from __future__ import annotations
 
 import functools
-import json
-import math
 import os
 import re
 import struct
@@ -21,15 +19,18 @@ from numpy.typing import NDArray
 from .. import _tap
 from . import tree
 from .arguments import InputTable
+from .arrows import SORTS, Arrows
 from .capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
 from .config import TRACE_FLAGS, DeviceType, RecordOptions
 from .jsonstream import JsonStream, TraceError
+from .layouts import MEMORY_ROW, ROW, CommonEvents
 
 # Events tell their thread by a number of 16 bits.
 _MOST_LANES = (1 << 15) - 1
 _EVALUATE = "autograd::engine::evaluate_function: "
+_FORWARD_TO_BACKWARD = "fwdbwd"
 _LIMIT_NS = 1 << 61
-_ROW, _MEMORY_ROW, _DEVICE_MEMORY_ROW = struct.Struct("=4q3i"), struct.Struct("=3q"), struct.Struct("=6q")
+_DEVICE_MEMORY_ROW = struct.Struct("=6q")
 _ROW_TYPE = np.dtype("i8,i8,i8,i8,i4,i4,i4")
 # What a trace says of its own form, not of the run.
 _FORM_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", *TRACE_FLAGS}
@@ -45,30 +46,6 @@ _OWN_ARGUMENTS = frozenset(
     ("External id", "Sequence number", "Fwd thread id", "Record function id", "Ev Idx", "Call stack", "Python thread",
      "Python id", "Python parent id", "Python module id", "Module path", "finished")
 )  # fmt: skip
-
-# The events most of a trace consists of, as torch and this package lay them out: what these match needs no JSON parser
-# but for the arguments that many events share. Anything else, escapes included, is read as JSON.
-_INT, _TEXT, _TIME = r"(\d{1,18})", r'"([^"\\\x00-\x1f]*)"', r"(\d{1,16}\.\d{3})"
-_LAYOUT = (
-    rf'{{ "ph": "X", "cat": "(cpu_op|user_annotation|python_function)", "name": {_TEXT}, "pid": {_INT}, "tid": {_INT}, '
-    rf'"ts": {_TIME}, "dur": {_TIME}, "args": {{ (?:"External id": {_INT}, )?(?:"Record function id": \d+, )?'
-    rf'(?:"Sequence number": {_INT}, )?(?:"Fwd thread id": \d+, )?'
-    r'(?:"Python thread": \d+, )?(?:"Python parent id": (?:\d+|null), "Python id": \d+, )?'
-    r'(?:"Ev Idx": \d+, )?(?:"Record function id": \d+, )?([^{}]*)} } ,'
-    rf'|{{ "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "\[memory\]", "pid": {_INT}, "tid": {_INT}, '
-    rf'"ts": {_TIME}, "args": {{ (?:"Ev Idx": \d+, )?"Total Reserved": \d+, "Total Allocated": \d+, '
-    rf'"Bytes": (-?\d{{1,18}}), "Device Id": -1, "Device Type": 0, "Addr": {_INT}'
-    r'(?:, "finished": (?:true|false))?(?:, "Ev Idx": \d+)?\s*} } ,'
-    r'|{ "ph": "[sf]", "id": \d+, "pid": \d+, "tid": \d+, "ts": \d+\.\d+, "cat": "fwdbwd", "name": "fwdbwd"'
-    r'(?:, "bp": "e")?\s*} ,'
-)
-# A space after punctuation stands for any white space, also before a comma.
-for _mark, _pattern in {"{ ": r"\{\s*", "} ": r"\}\s*", ", ": r"\s*,\s*", '": ': r'":\s*'}.items():
-    _LAYOUT = _LAYOUT.replace(_mark, _pattern)
-_COMMON_EVENT = re.compile(rf"\s*(?:{_LAYOUT})").match
-# Arguments that must not stand among those which many events share.
-_NUMBERS = frozenset(("External id", "Sequence number", "Python id"))
-_REGION_GROUPS, _MEMORY_GROUPS = 9, 14
 
 Formula = Callable[[Any], int]
 
@@ -156,18 +133,23 @@ class StackTexts:
 
 def _nanoseconds(microseconds: Any) -> int:
     """Exact for times below 2**53 ns, which is why traces count from a base."""
-    if isinstance(microseconds, bool) or not isinstance(microseconds, (int, float)) or not math.isfinite(microseconds):
+    if isinstance(microseconds, bool) or not isinstance(microseconds, (int, float)) or microseconds != microseconds:
         raise ValueError(f"expected a time in microseconds, got {microseconds!r}")
-    ns = microseconds * 1000 if isinstance(microseconds, int) else round(microseconds * 1000)
-    if abs(ns) >= _LIMIT_NS:
-        raise ValueError(f"a time out of range: {microseconds!r} µs")
-    return ns
+    if abs(microseconds) >= _LIMIT_NS // 1000:
+        raise ValueError("a time out of range")
+    return microseconds * 1000 if isinstance(microseconds, int) else round(microseconds * 1000)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected a text, got {value!r}")
     return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"expected an object as arguments, got {value!r}")
+    return value or {}
 
 
 def _whole(value: Any, otherwise: int) -> int:
@@ -196,17 +178,15 @@ class _Reader:
         self.fields: dict[str, Any] = {}
         self.has_events = False
         self.lanes: dict[tuple[Any, Any], _Lane] = {}
-        self._lanes_by_text: dict[tuple[str, str], _Lane] = {}
         self.kinds: list[Kind] = [Kind(MEMORY_EVENT_NAME, "", 0, MEMORY_MARK, None, None, None, -1, "")]
         self._kind_numbers: dict[tuple[str, str, int, str], int] = {}
         self.inputs = InputTable()
         self.stacks = StackTexts()
-        # Arguments by their text: inputs, stack, module, path of the module.
-        self._known: dict[str, tuple[int, int, int, str]] = {}
         self.names: dict[tuple[str, Any, Any], str] = {}
         self.span: list[int] = []
         self.launches: dict[int, int] = {}
         self.asyncs: dict[Any, dict[str, Any]] = {}
+        self.arrows = Arrows()
         self.device_type = DeviceType.CUDA
         self.backward: set[str] = set()
         self.notes: list[str] = []
@@ -220,6 +200,7 @@ class _Reader:
             "i": self._instant,
             "I": self._instant,
             "M": self._name,
+            **dict.fromkeys(SORTS, self._arrow),
         }
 
     # Events
@@ -232,61 +213,23 @@ class _Reader:
         if stream.peek() == "]":
             stream.place += 1
             return
+        common = CommonEvents(self).read
         while True:
-            self._read_common()
+            stream.place = common(stream.text, stream.place)
             stream.peek()
             begin = stream.position
             self._read_other(stream.value(), begin)
             if stream.expect(",]") == "]":
                 return
 
-    def _read_common(self) -> None:
-        """Events from the stream's place on, up to one that needs the JSON parser."""
-        text, place, match, pack_memory = self.stream.text, self.stream.place, _COMMON_EVENT, _MEMORY_ROW.pack
-        while found := match(text, place):
-            groups = found.lastindex
-            if groups == _REGION_GROUPS:
-                if not self._common_region(found.groups()):
-                    break
-            elif groups == _MEMORY_GROUPS:
-                pid, tid, time, nbytes, address = found.group(10, 11, 12, 13, 14)
-                row = pack_memory(int(time.replace(".", "")), int(nbytes), int(address))
-                self._lane_of(pid, tid).memory += row
-            place = found.end()
-        self.stream.place = place
+    def lane_of(self, pid: int, tid: int) -> _Lane:
+        """The lane of a thread."""
+        return self.lanes.get((pid, tid)) or self._new_lane((pid, tid), False)
 
-    def _common_region(self, parts: tuple[Any, ...]) -> bool:
-        """Add a region from what the pattern found; False if its arguments are no JSON after all."""
-        category, name, pid, tid, start, length, external, sequence, rest = parts[:_REGION_GROUPS]
-        shared, _, index = rest.rpartition('"Ev Idx":')
-        if not index.strip().isdigit():
-            shared = rest
-        known = self._known.get(shared)
-        if known is None:
-            try:
-                args = json.loads("{" + rest + "}")
-            except (ValueError, RecursionError):
-                return False
-            if not _NUMBERS.isdisjoint(args):
-                return False
-            known = self._known[shared] = self._shared_arguments(args)
-        inputs, stack, module, path = known
-        kind = self._kind_numbers.get((category, name, module, path))
-        if kind is None:
-            kind = self._kind(category, name, module, path)
-        begin = int(start.replace(".", ""))
-        end = begin + int(length.replace(".", ""))
-        seq = -1 if sequence is None else int(sequence)
-        link = 0 if external is None else int(external)
-        self._lane_of(pid, tid).rows += _ROW.pack(begin, end, seq, link, kind, inputs, stack)
-        return True
-
-    def _lane_of(self, pid: str, tid: str) -> _Lane:
-        lane = self._lanes_by_text.get((pid, tid))
-        if lane is None:
-            key = (int(pid), int(tid))
-            lane = self._lanes_by_text[pid, tid] = self.lanes.get(key) or self._new_lane(key, False)
-        return lane
+    def kind_of(self, category: str, name: str, args: dict[str, Any]) -> tuple[int, int, int]:
+        """Kind, inputs and stack of regions with these arguments."""
+        inputs, stack, module, path = self._shared_arguments(args)
+        return self._kind(category, name, module, path), inputs, stack
 
     def _read_other(self, event: Any, begin: int) -> None:
         try:
@@ -304,8 +247,8 @@ class _Reader:
         lane = self.lanes.get(key)
         if lane is None:
             for part in key:
-                if not isinstance(part, (int, str)):
-                    raise ValueError(f"expected a number or a text as pid and tid, got {part!r}")
+                if not isinstance(part, (int, str)) or (isinstance(part, int) and abs(part) >= 1 << 63):
+                    raise ValueError(f"expected a number of 64 bits or a text as pid and tid, got {part!r}")
             lane = self._new_lane(key, is_device)
         return lane
 
@@ -324,7 +267,7 @@ class _Reader:
         if length < 0:
             self._negative += 1
             length = 0
-        args = event.get("args") or {}
+        args = _object(event.get("args"))
         inputs, stack, module, path = self._shared_arguments(args)
         is_device = category in _DEVICE_CATEGORIES or ("stream" in args and "device" in args)
         if not is_device:
@@ -334,7 +277,7 @@ class _Reader:
             link = -_whole(args.get("correlation"), 0)
         number = self._kind(category, _text(event["name"]), module, path)
         sequence = _whole(args.get("Sequence number"), -1)
-        row = _ROW.pack(start, start + length, sequence, link, number, inputs, stack)
+        row = ROW.pack(start, start + length, sequence, link, number, inputs, stack)
         self._lane(event, is_device).rows += row
 
     def _note_launch(self, category: str, args: Mapping[str, Any]) -> None:
@@ -394,18 +337,25 @@ class _Reader:
     def _instant(self, event: dict[str, Any]) -> None:
         name = event.get("name")
         if name == MEMORY_EVENT_NAME:
-            args = event["args"]
+            args = _object(event["args"])
             row = (_nanoseconds(event["ts"]), args["Bytes"], args.get("Addr", 0))
             if args.get("Device Type", 0) == 0:
-                self._lane(event).memory += _MEMORY_ROW.pack(*row)
+                self._lane(event).memory += MEMORY_ROW.pack(*row)
             else:
                 rest = (_whole(args.get(name), 0) for name in ("Device Id", "Total Allocated", "Total Reserved"))
                 self._lane(event).device_memory += _DEVICE_MEMORY_ROW.pack(*row, *rest)
         elif name == "Record Window End" and self.span:
             self.span[1] = max(self.span[1], _nanoseconds(event["ts"]))
 
+    def _arrow(self, event: dict[str, Any]) -> None:
+        category = event.get("cat")
+        if isinstance(category, str) and category != _FORWARD_TO_BACKWARD:
+            kind = self._kind(category, _text(event.get("name", category)), -1, "")
+            thread = (event.get("pid", 0), event.get("tid", 0))
+            self.arrows.add(thread, _nanoseconds(event["ts"]), event.get("id"), event["ph"], kind)
+
     def _name(self, event: dict[str, Any]) -> None:
-        args = event.get("args") or {}
+        args = _object(event.get("args"))
         for name in ("name", "labels"):
             if isinstance(args.get(name), str):
                 tid = event.get("tid") if event["name"] == "thread_name" else None
@@ -497,6 +447,7 @@ class _Reader:
             lane.pid if lane.is_device and isinstance(lane.pid, int) else 0,
             link,
             device_memory if len(device_memory) else None,
+            self.arrows.of((lane.pid, lane.tid), origin),
         )
 
     def _name_backward(self) -> None:

@@ -22,6 +22,8 @@ CLOCK, STEP, START = "clock", "step", "start"
 ALIGNMENTS = (CLOCK, STEP, START)
 # Blocks of memory of different processes must not be taken for each other; addresses use 48 bits at most.
 _ADDRESS_BITS = 48
+# Nor arrows; those of a capture have numbers of 41 bits at most.
+_ARROW_BITS = 42
 
 
 class MergedStacks:
@@ -153,7 +155,8 @@ class _Numbers:
 
     def tracks(self, capture: Capture, label: str, shift: int, place: int, taken: int) -> list[Track]:
         """The tracks of a capture under common numbers, as a group with a process of its own."""
-        kinds = _table([track.kind for track in capture.tracks], lambda old: self._kind(capture.kinds[old]))
+        arrows = [track.arrows[:, 3].astype(np.int32) for track in capture.tracks if track.arrows is not None]
+        kinds = _table([*(track.kind for track in capture.tracks), *arrows], lambda old: self._kind(capture.kinds[old]))
         self.memory_kind = self._kind(capture.kinds[capture.memory_kind])
         inputs = _table([track.inputs for track in capture.tracks], lambda old: self._inputs(capture, old))
         stacks = _table([track.stack for track in capture.tracks], lambda old: self._stack(capture, old))
@@ -174,6 +177,7 @@ class _Numbers:
                     stack=stacks[track.stack],
                     memory_ns=track.memory_ns + shift,
                     device_memory=_moved(track.device_memory, shift),
+                    arrows=_moved_arrows(track.arrows, shift, place, kinds),
                     address=track.address + block,
                     pid=self._process(place, pid),
                     process_name=label if len(pids) == 1 else f"{label} {track.process_name or pid}",
@@ -218,3 +222,13 @@ def _table(columns: list[NDArray[np.int32]], number: Callable[[int], int]) -> ND
 def _moved(rows: NDArray[np.int64] | None, shift: int) -> NDArray[np.int64] | None:
     """Rows that begin with a time, at another time."""
     return None if rows is None else np.concatenate([rows[:, :1] + shift, rows[:, 1:]], axis=1)
+
+
+def _moved_arrows(
+    rows: NDArray[np.int64] | None, shift: int, place: int, kinds: NDArray[np.int32]
+) -> NDArray[np.int64] | None:
+    """Ends of arrows (time, number, sort, kind) at another time, under numbers no other capture has."""
+    if rows is None:
+        return None
+    time, number, sort, kind = rows.T
+    return np.stack([time + shift, number + (place << _ARROW_BITS), sort, kinds[kind]], axis=1)

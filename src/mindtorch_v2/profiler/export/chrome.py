@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ... import _tap
 from .. import tree
+from ..arrows import SORTS
 from ..capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Track
 from ..config import DeviceType
 from ..metrics import Metrics
@@ -175,6 +176,7 @@ class _Trace:
         yield "".join(lines).encode()
         count += len(lines)
         yield from self._regions(np.flatnonzero(python), count, crossing, self._python_arguments)
+        yield "".join(self._other_arrows()).encode()
         yield "".join(f",\n{line}" for line in self._endings()).encode()
 
     def _is_wanted(self, category: str) -> bool:
@@ -306,6 +308,16 @@ class _Trace:
             # The line of numbers begins with the time.
             ts = pieces[3 * row + 1].partition(b",")[0]
             pieces[3 * row + 2] += b"%b%d,%b%b%b" % (_ARROWS[end], number, self._thread_texts[on], ts, _ARROW_ENDS[end])
+
+    def _other_arrows(self) -> Iterator[str]:
+        """Arrows that a loaded trace brought along."""
+        for place, track in enumerate(self.metrics.capture.tracks):
+            for time, number, sort, kind in track.arrows.tolist() if track.arrows is not None else ():
+                row, bound = self.metrics.kind_of(kind), ',"bp":"e"' if SORTS[sort] == "f" else ""
+                yield (
+                    f',\n{{"ph":"{SORTS[sort]}","id":{number},{self._thread_texts[place].decode()}'
+                    f'{_stamp(time + self._origin_ns)},"cat":{_json(row.category)},"name":{_json(row.name)}{bound}}}'
+                )
 
     # Arguments
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tree
+from ..arrows import ends_of_arrows
 from ..capture import MEMORY_EVENT_NAME, MEMORY_MARK, Capture, Track
 from ..metrics import Metrics
 from .chrome import concrete_text
@@ -84,6 +85,9 @@ class _Writer:
         for flow, (first, last) in enumerate(zip(*(places.tolist() for places in metrics.flows)), 1):
             self._flows.setdefault(first, []).append(fixed64(_FLOW, flow))
             self._flows.setdefault(last, []).append(fixed64(_FLOW_END, flow))
+        for place, flow, sort in ends_of_arrows(metrics):
+            field = _FLOW_END if sort == "f" else _FLOW
+            self._flows.setdefault(place, []).append(fixed64(field, len(metrics.flows[0]) + flow))
 
     def write(self) -> None:
         self.file.write(packet(number(_FLAGS, _CLEARED), message(_INTERNED)))
