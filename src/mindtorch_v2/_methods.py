@@ -293,8 +293,6 @@ def _new(factory: str) -> None:
                    layout: Any = None, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
         if _tap.SLOT.recorder is not None:
             return _recorded_new(factory, self, size, kw, dtype, device, requires_grad)
-        if _tap.SLOT.recorder is not None:
-            return _recorded_new(factory, self, size, kw, dtype, device, requires_grad)
         function = getattr(creation, factory) if factory != "empty" else creation._public_empty
         where = self.device if device is None else device
         return function(*size, dtype=self.dtype if dtype is None else dtype, device=where,
