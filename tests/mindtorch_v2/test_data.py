@@ -136,6 +136,17 @@ def test_an_iterable_dataset_is_batched_as_it_comes() -> None:
     assert batches(DataLoader(chained, batch_size=2, drop_last=True)) == [[0, 1], [5, 6]]
 
 
+@pytest.mark.parametrize(("drop_last", "count"), [(False, 3), (True, 2)])
+def test_a_loader_counts_its_batches(drop_last: bool, count: int) -> None:
+    class Sized(Stream):
+        def __len__(self) -> int:
+            return self.end - self.start
+
+    for dataset in (Sized(0, 5), list(range(5))):
+        loader = DataLoader(dataset, batch_size=2, drop_last=drop_last)
+        assert len(loader) == len(list(loader)) == count
+
+
 def test_workers_share_an_iterable_dataset() -> None:
     loader = DataLoader(Stream(3, 11), batch_size=None, num_workers=2, timeout=60)
     assert sorted(int(value) for value in loader) == list(range(3, 11))

@@ -311,3 +311,20 @@ def test_distributions_are_copied_and_pickled(name: str) -> None:
     value = distribution.sample()
     for other in (copy.deepcopy(distribution), pickle.loads(pickle.dumps(distribution))):
         assert torch.equal(other.log_prob(value), distribution.log_prob(value))
+
+
+@pytest.mark.parametrize("cls", [D.Bernoulli, D.Geometric, D.Categorical])
+@pytest.mark.parametrize("given", ["probs", "logits"])
+def test_an_expanded_distribution_keeps_the_parameter_it_was_given(cls: Any, given: str) -> None:
+    distribution = cls(**{given: t([0.25, 0.5])})
+    other = getattr(distribution, "logits" if given == "probs" else "probs")  # computed, and kept from now on
+    expanded = distribution.expand((3, *distribution.batch_shape))
+    assert expanded._param is getattr(expanded, given)
+    assert torch.equal(getattr(expanded, "logits" if given == "probs" else "probs")[0], other)
+
+
+@pytest.mark.parametrize("cls", [D.HalfNormal, D.HalfCauchy])
+def test_halves_have_no_density_below_zero(cls: Any) -> None:
+    half = cls(t(2.0), validate_args=False)
+    whole = half.base_dist.log_prob(t(1.0)).item()
+    assert half.log_prob(t([-1.0, 1.0])).tolist() == pytest.approx([-math.inf, whole + math.log(2)])
