@@ -14,7 +14,7 @@ import numpy as np
 from . import _forward, _tap
 from ._dtype import FROM_NUMPY, bfloat16, combine, dtype, float16, float32, get_default_dtype, number_type
 from ._errors import broadcast_error
-from ._meta import SHAPES, MetaArray, meta
+from ._meta import SHAPES, MetaArray, laid_out
 from ._tensor import LAZY, Tensor, alias, as_array, make, new, storage_of
 from .autograd import grad_mode, graph
 from .autograd.node import Node, Output
@@ -169,7 +169,7 @@ def _meta_result(kernel: Callable[..., Any], values: list[Any]) -> Any:
     """The shape of the operands together, and the dtype the kernel gives on one element."""
     shape = np.broadcast_shapes(*(v.shape for v in values if isinstance(v, np.ndarray)))
     sample = kernel(*(np.ones((), v.dtype) if isinstance(v, np.ndarray) else v for v in values))
-    return meta(shape, as_array(sample).dtype)
+    return laid_out(shape, as_array(sample).dtype, values)
 
 
 def _operand(value: Any, d: dtype) -> Any:

@@ -1,11 +1,13 @@
 """Arrays of shape and dtype without memory: what a tensor on the `meta` device holds.
 
-A `MetaArray` is a zero-stride NumPy array of one element, so views and shape questions are NumPy's own; ufuncs and
-NumPy functions on it work out the shape and dtype of the result instead of computing.
+A `MetaArray` is a NumPy array on address space that takes no memory, so views, strides and shape questions are NumPy's
+own; ufuncs and NumPy functions on it work out the shape, strides and dtype of the result instead of computing.
 """
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -38,10 +40,10 @@ class MetaArray(np.ndarray[Any, Any]):
         return rule(*args, **kwargs)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        return meta(self.shape, dtype)
+        return laid_out(self.shape, dtype, [self])
 
     def copy(self, order: Any = "C") -> Any:
-        return meta(self.shape, self.dtype)
+        return meta(self.shape, self.dtype) if order == "C" else laid_out(self.shape, self.dtype, [self])
 
     def item(self, *args: Any) -> Any:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
@@ -53,14 +55,70 @@ class MetaArray(np.ndarray[Any, Any]):
         """There is nothing to write to."""
 
 
-def meta(shape: Sequence[int], dtype: Any) -> MetaArray:
-    """A meta array of this shape and dtype."""
-    return np.broadcast_to(np.zeros((), dtype), tuple(shape)).view(MetaArray)
+def _address_space() -> mmap.mmap | None:
+    """Pages that may only be read, and read as zeros: the system gives them no memory."""
+    for bits in (46, 44, 40, 36):
+        try:
+            return mmap.mmap(-1, 1 << bits, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+        except (OSError, OverflowError, ValueError, AttributeError):
+            continue
+    return None
+
+
+_space: list[mmap.mmap | None] = []
+
+
+def meta(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None) -> MetaArray:
+    """A meta array of this shape, dtype and strides in elements (row-major ones unless they are given)."""
+    if not _space:
+        _space.append(_address_space())
+    shape, itemsize = tuple(shape), np.dtype(dtype).itemsize
+    if strides is None:
+        extent = math.prod(shape)
+    else:
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    if _space[0] is None or extent * itemsize > len(_space[0]):  # no room: strides are not kept
+        return np.broadcast_to(np.zeros((), dtype), shape).view(MetaArray)
+    whole = np.ndarray.__new__(MetaArray, (extent,) if strides is not None else shape, dtype, _space[0])
+    if strides is None:
+        return whole
+    return np.ndarray.__new__(MetaArray, shape, dtype, whole, 0, [s * itemsize for s in strides])
+
+
+def laid_out(shape: Sequence[int], dtype: Any, operands: Sequence[Any]) -> MetaArray:
+    """A meta array whose dimensions lie in memory in the order in which those of the operands do."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
+    if all(x.flags.c_contiguous for x in arrays):
+        return meta(shape, dtype)
+    shape = tuple(shape)
+    steps = [np.broadcast_to(x, shape).strides for x in arrays]
+    order = list(range(len(shape)))  # outermost first
+    for i in reversed(range(len(shape))):
+        for j in range(i + 1, len(shape)):
+            if not _lies_outside(order[j - 1], order[j], shape, steps):
+                order[j - 1], order[j] = order[j], order[j - 1]
+            else:
+                break
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return meta(shape, dtype, strides)
+
+
+def _lies_outside(a: int, b: int, shape: Sequence[int], steps: Sequence[tuple[int, ...]]) -> bool:
+    """Whether dimension a may stay outside of b: the first operand that steps along both says."""
+    for strides in steps:
+        if strides[a] and strides[b] and strides[a] != strides[b]:
+            return strides[a] > strides[b]
+        if strides[a] and strides[a] == strides[b] and shape[a] != shape[b]:
+            return shape[a] < shape[b]
+    return True
 
 
 def to_meta(array: Any) -> MetaArray:
-    """The shape and dtype of a real array."""
-    return meta(array.shape, array.dtype)
+    """The shape, dtype and strides of a real array."""
+    return laid_out(array.shape, array.dtype, [array])
 
 
 def _dtype_of(x: Any) -> Any:
@@ -80,8 +138,8 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     with np.errstate(all="ignore"):
         sample = ufunc(*probes, **{k: v for k, v in kwargs.items() if k in ("dtype", "casting")})
     if isinstance(sample, tuple):
-        return tuple(meta(shape, np.asarray(s).dtype) for s in sample)
-    return meta(shape, np.asarray(sample).dtype)
+        return tuple(laid_out(shape, np.asarray(s).dtype, inputs) for s in sample)
+    return laid_out(shape, np.asarray(sample).dtype, inputs)
 
 
 def _reduce(
@@ -124,12 +182,14 @@ def _concatenate(arrays: Sequence[Any], axis: int = 0, **kwargs: Any) -> MetaArr
 
 
 def _like(x: Any, dtype: Any = None, **kwargs: Any) -> MetaArray:
-    return meta(kwargs.get("shape") or x.shape, dtype or x.dtype)
+    if kwargs.get("shape"):
+        return meta(kwargs["shape"], dtype or x.dtype)
+    return laid_out(x.shape, dtype or x.dtype, [x])
 
 
 def _where(condition: Any, x: Any, y: Any) -> MetaArray:
     dtype = np.result_type(*(v.dtype if isinstance(v, np.ndarray) else v for v in (x, y)))
-    return meta(np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y)), dtype)
+    return laid_out(np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y)), dtype, (condition, x, y))
 
 
 def _take(a: Any, indices: Any, axis: int | None = None, **kwargs: Any) -> MetaArray:
@@ -154,9 +214,9 @@ _RULES: dict[str, Callable[..., Any]] = {
     "argmin": lambda a, axis=None, keepdims=False, **kw: meta(_reduced_shape(a.shape, axis, keepdims), np.int64),
     "ascontiguousarray": lambda a, dtype=None, **kw: meta(a.shape, dtype or a.dtype),
     "copyto": lambda dst, src, **kw: None,
-    "clip": lambda a, *bounds, **kw: meta(a.shape, a.dtype),
+    "clip": lambda a, *bounds, **kw: laid_out(a.shape, a.dtype, [a]),
     "tril": lambda a, k=0: meta(a.shape, a.dtype),
     "triu": lambda a, k=0: meta(a.shape, a.dtype),
-    "flip": lambda a, axis=None: meta(a.shape, a.dtype),
+    "flip": lambda a, axis=None: laid_out(a.shape, a.dtype, [a]),
     "roll": lambda a, shift, axis=None: meta(a.shape, a.dtype),
 }

@@ -122,9 +122,8 @@ def _lazy_view(op: Op, given: tuple[Any, ...]) -> Any:
     first = given[0]
     results = compute(op, (in_memory(first), *given[1:]))
     many = op.schema.returns_list
-    made = NAMESPACE[f"MANY_{op.ident}"](results, *given) if many else wrap_view(op, given, results)
-    views: tuple[Tensor, ...] = made if many else (made,)
-    for t in views:
+    made: Any = NAMESPACE[f"MANY_{op.ident}"](results, *given) if many else wrap_view(op, given, results)
+    for t in made if many else (made,):
         if t.dtype is not first.dtype:
             raise RuntimeError(
                 f"{op.name} is not supported for conjugate view tensors when converting to a different dtype."

@@ -109,8 +109,6 @@ class Tensor:
 
     def storage_offset(self) -> int:
         a = self._a
-        if type(a) is MetaArray:
-            return 0
         owner = memory_owner(a)
         return (address(a) - address(owner)) // a.dtype.itemsize
 
@@ -346,7 +344,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def element_strides(a: Any) -> tuple[int, ...]:
     """Strides in elements, as torch gives them."""
-    if type(a) is MetaArray or (a.size == 0 and a.flags.c_contiguous):
+    if a.size == 0 and a.flags.c_contiguous:
         return contiguous_strides(a.shape)
     itemsize = a.dtype.itemsize
     return tuple(s // itemsize for s in a.strides)

@@ -238,7 +238,7 @@ def renorm(a: Array, p: float, dim: int, maxnorm: float) -> Array:
     """``a`` with every slice along ``dim`` whose p-norm exceeds ``maxnorm`` scaled down to it."""
     x, sizes, _ = _renorm_parts(a, p, dim, maxnorm)
     scale = np.where(sizes > maxnorm, (maxnorm / (sizes + 1e-7)).astype(sizes.dtype), sizes.dtype.type(1))
-    return narrow(x * scale, a.dtype)
+    return np.ascontiguousarray(narrow(x * scale, a.dtype))
 
 
 def renorm_backward(grad: Array, a: Array, p: float, dim: int, maxnorm: float) -> Array:

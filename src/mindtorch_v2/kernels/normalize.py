@@ -125,7 +125,7 @@ def layer_norm(
     result, mean, rstd = _scaled_rows(_rows(x, lead), weight, bias, eps)
     shape = x.shape[:lead] + (1,) * (x.ndim - lead)
     return (
-        narrow(result, x.dtype).reshape(x.shape),
+        np.ascontiguousarray(narrow(result, x.dtype)).reshape(x.shape),
         narrow(mean, stat).reshape(shape),
         narrow(rstd, stat).reshape(shape),
     )

@@ -151,7 +151,7 @@ def roll(a: Array, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) 
         return a.copy()
     for shift, axis in zip(by, along):
         a = _roll_axis(a, shift, wrap_dim(axis, a.ndim))
-    return a
+    return np.ascontiguousarray(a)
 
 
 def _roll_axis(a: Array, shift: int, axis: int) -> Array:

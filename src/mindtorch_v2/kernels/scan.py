@@ -30,7 +30,8 @@ def _running(ufunc: np.ufunc, a: Array, dim: int, dtype: np.dtype[Any] | None) -
     fused = by_rows("cumsum", x) if ufunc is np.add and axis == a.ndim - 1 else None
     if fused is not None:
         return narrow(fused, out)
-    return narrow(accumulated(ufunc, x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False), axis), out)
+    running = accumulated(ufunc, x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False), axis)
+    return np.ascontiguousarray(narrow(running, out))
 
 
 def accumulated(ufunc: np.ufunc, x: Array, axis: int) -> Array:

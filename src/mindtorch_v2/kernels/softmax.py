@@ -56,7 +56,7 @@ def _prepared(name: str, a: Array, dim: int, dtype: np.dtype[Any] | None) -> tup
     if not is_float(out):
         last = axis == max(a.ndim, 1) - 1
         raise not_implemented(f"{name}_lastdim_kernel_impl" if last else f"{name}_kernel_impl", out)
-    x = wide(a.astype(out, copy=False))
+    x = wide(np.ascontiguousarray(a.astype(out, copy=False)))
     return axis, x if a.ndim else x.reshape(1), out
 
 

@@ -28,7 +28,7 @@ def reduced(
     ufunc: Any, a: Array, axes: tuple[int, ...] | None, keepdim: bool = False, dtype: np.dtype[Any] | None = None
 ) -> Array:
     """``ufunc.reduce``, whose result is an array even when it has no dimension."""
-    return np.asarray(ufunc.reduce(a, axis=axes, dtype=dtype, keepdims=keepdim))
+    return np.asarray(ufunc.reduce(a, axis=axes, dtype=dtype, keepdims=keepdim), order="C")
 
 
 def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:

@@ -11,7 +11,7 @@ from .. import _device, _dtype, _tap
 from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._front import front
-from .._meta import MetaArray, meta
+from .._meta import MetaArray, laid_out, meta
 from .._op import composite, op, value
 from .._tensor import LAZY, Conjugated, Tensor, make, settle_class, storage_of
 from ..autograd import grad_mode
@@ -30,7 +30,7 @@ def _to_copy(
 ) -> Any:
     np_type = a.dtype if dtype is None else dtype.np
     if device is not None and device.type == "meta":
-        return meta(a.shape, np_type)
+        return laid_out(a.shape, np_type, [a])
     if type(a) is MetaArray and device is not None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if a.dtype.kind == "c" and np_type.kind not in "cb":

@@ -13,7 +13,7 @@ from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
 from .._errors import no_memory, refuse_overlap, refuse_shared
 from .._front import front
-from .._meta import MetaArray, meta
+from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, bump, look_at, make, settle_class
 
@@ -108,13 +108,18 @@ def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     return _filled(blank((), np_dtype(dtype), device), s)
 
 
+def _meta_like(a: Any, np_type: Any, memory_format: Any) -> Any:
+    plain = memory_format is _device.contiguous_format or 0 in a.strides
+    return meta(a.shape, np_type) if plain else laid_out(a.shape, np_type, [a])
+
+
 def _blank_like(a: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
     np_type = a.dtype if dtype is None else np_dtype(dtype)
     if device is None:
         if type(a) is MetaArray:
-            return meta(a.shape, np_type)
+            return _meta_like(a, np_type, memory_format)
     elif _device.usable(device).type == "meta":
-        return meta(a.shape, np_type)
+        return _meta_like(a, np_type, memory_format)
     if a.flags.c_contiguous or memory_format is _device.contiguous_format:
         return np.empty(a.shape, np_type)
     return np.empty_like(a, np_type, subok=False) if 0 not in a.strides else np.empty(a.shape, np_type)
@@ -172,7 +177,7 @@ def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
     extent = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     flat = blank((extent,), np_dtype(dtype), device)
     if type(flat) is MetaArray:
-        return meta(shape, flat.dtype)
+        return meta(shape, flat.dtype, strides)
     return np.lib.stride_tricks.as_strided(flat, shape, tuple(s * flat.itemsize for s in strides))
 
 

@@ -62,6 +62,8 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
         a = a.astype(dtype)
     if b.dtype is not dtype:
         b = b.astype(dtype)
+    if MetaArray in (type(condition), type(a), type(b)):
+        return np.where(condition, a, b)
     try:
         return choose(_mask(condition), a, b)
     except ValueError:
@@ -194,9 +196,10 @@ def _fill_value(a: Any, value: Any) -> Any:
 def _masked_fill_array(a: Any, mask: Any, value: Any) -> Any:
     _check_mask(mask)
     try:
-        return choose(mask, _fill_value(a, value), a)
+        filled = choose(mask, _fill_value(a, value), a)
     except ValueError:
         raise broadcast_error(mask.shape, a.shape) from None
+    return filled if filled.flags.c_contiguous else filled.copy()
 
 
 def _masked_fill_into(a: Any, mask: Any, value: Any) -> None:

@@ -212,12 +212,10 @@ def windows(a: Any, dim: int, size: int, step: int) -> Any:
         raise RuntimeError(f"step is {step} but must be > 0")
     count = (n - size) // step + 1
     shape = (*a.shape[:axis], count, *a.shape[axis + 1 :], size) if a.ndim else (size,)
-    if type(a) is MetaArray:
-        return meta(shape, a.dtype)
     strides = (*a.strides[:axis], stride * step, *a.strides[axis + 1 :], stride) if a.ndim else (stride,)
-    if a.flags.c_contiguous and a.size:
+    if a.flags.c_contiguous and a.size and type(a) is not MetaArray:
         return np.ndarray(shape, a.dtype, a, 0, strides)
-    return np.lib.stride_tricks.as_strided(a, shape, strides)
+    return np.lib.stride_tricks.as_strided(a, shape, strides, subok=True)
 
 
 @view(
@@ -334,11 +332,10 @@ def _as_strided(a: Any, size: Any, stride: Any, storage_offset: int | None) -> A
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={shape_text(size)} and strides={shape_text(stride)}"
         )
-    if type(a) is MetaArray:
-        return meta(size, a.dtype)
     if storage_offset is not None and storage_offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
-    return strided(a, size, stride, own_offset(a) if storage_offset is None else storage_offset)
+    array = strided(a, size, stride, own_offset(a) if storage_offset is None else storage_offset)
+    return array.view(MetaArray) if type(a) is MetaArray else array
 
 
 as_strided = _as_strided.function

@@ -12,6 +12,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, mutating, op
 from .._tensor import Tensor, make
+from ..autograd import graph
 from . import creation
 from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype, zeros_like
 
@@ -114,6 +115,14 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, o
 # --- factories --------------------------------------------------------------------------------------------------------
 
 
+def _fitted(out: Tensor, size: Any) -> Tensor:
+    """`out` with the size that is asked for."""
+    shape = checked_size(size)
+    if out._a.shape != shape:
+        graph.resize(out, shape)
+    return out
+
+
 def _sized(name: str, fill: Any, draw: Any) -> None:
     """rand and randn: rows made of `empty` and a fill, and their public function."""
 
@@ -136,13 +145,12 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
     def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
                device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
         sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
-        d = dtype if out is None else out.dtype
-        if generator is None:
-            made = plain.function(sizes, dtype=d, device=device)
-        else:
-            made = given.function(sizes, generator=generator, dtype=d, device=device)
         if out is not None:
-            return into(out, made)
+            return fill(_fitted(out, sizes), generator=generator)
+        if generator is None:
+            made = plain.function(sizes, dtype=dtype, device=device)
+        else:
+            made = given.function(sizes, generator=generator, dtype=dtype, device=device)
         return made.requires_grad_() if requires_grad else made
 
     public.__name__ = public.__qualname__ = name
@@ -158,7 +166,9 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
 
     def like_kernel(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
         made = creation._blank_like(a, dtype, device, memory_format)
-        return made if type(made) is MetaArray else draw(made.shape, made.dtype)
+        if type(made) is MetaArray:
+            return made
+        return draw(made.shape, made.dtype) if made.flags.c_contiguous else fill(make(made))._a
 
     like_row = op(f"{name}_like({creation._LIKE}) -> Tensor", out=False, calls=like_call)(like_kernel)
     like.__name__ = like.__qualname__ = f"{name}_like"
@@ -228,18 +238,20 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     low, high, size = _range_arguments(args, low, high, size)
     if high is None or size is None:
         raise TypeError("randint() needs high and size: randint(high, size) or randint(low, high, size)")
+    if out is not None:
+        return _random_from(_fitted(out, size), low or 0, high, generator=generator)
     bounds = (high,) if low is None else (low, high)
     if generator is None:
         made = (_randint if low is None else _randint_low)(*bounds, size, dtype=dtype, device=device)
     else:
         row = _randint_generator if low is None else _randint_low_generator
         made = row(*bounds, size, generator=generator, dtype=dtype, device=device)
-    if out is not None:
-        return into(out, made)
     return made.requires_grad_() if requires_grad else made
 
 
 def _like_integers(a: Any, low: int, high: int, dtype: Any) -> Any:
+    if not a.flags.c_contiguous:
+        return _random_from(make(creation._blank_like(a, dtype, None, None)), low, high)._a
     return _random.randint(a.shape, a.dtype if dtype is None else dtype.np, low, high)
 
 
@@ -315,12 +327,11 @@ def _normal_sized(mean: float, std: float, size: Any, generator: Any, dtype: Any
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
            dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
     """Normal numbers; mean and std may be tensors, or numbers with a size."""
-    if size is not None:
-        made = _normal_sized.function(mean, std, tuple(size), generator=generator, dtype=dtype, device=device)
-    else:
+    if size is None:
         return _normal_row(mean, std).function(mean, std, generator=generator, out=out)
     if out is not None:
-        return into(out, made)
+        return normal_(_fitted(out, size), mean, std, generator=generator)
+    made = _normal_sized.function(mean, std, tuple(size), generator=generator, dtype=dtype, device=device)
     return made.requires_grad_() if requires_grad else made
 
 

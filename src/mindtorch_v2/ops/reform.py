@@ -185,8 +185,6 @@ def _pairs(a: Any) -> Any:
     if a.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     real = complex_parts[a.dtype]
-    if type(a) is MetaArray:
-        return meta((*a.shape, 2), real)
     return a[..., None].view(real)
 
 
@@ -230,9 +228,7 @@ def _view_as_complex(a: Any) -> Any:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if type(a) is MetaArray:
-        return meta(a.shape[:-1], kinds[a.dtype].np)
-    if a.size == 0:
+    if a.size == 0 and type(a) is not MetaArray:
         return np.empty(a.shape[:-1], kinds[a.dtype].np)
     if a.strides[-1] != a.dtype.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")

@@ -161,6 +161,7 @@ def _roll(a: Any, shifts: Any, dims: Any) -> Any:
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
     if a.ndim == 0:
         raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
+    a = a if a.flags.c_contiguous else a.copy()
     return np.roll(a, moves, tuple(wrap_dim(d, a.ndim) for d in axes))
 
 
@@ -171,8 +172,8 @@ roll = _roll.function
 def _flip(a: Any, dims: Any) -> Any:
     axes = wrap_dims(_as_tuple(dims), a.ndim)
     if not axes or not a.ndim or type(a) is MetaArray:
-        return a.copy()
-    return a[tuple(BACKWARD if axis in axes else FORWARD for axis in range(a.ndim))].copy()
+        return a.copy(order="K")
+    return a[tuple(BACKWARD if axis in axes else FORWARD for axis in range(a.ndim))].copy(order="K")
 
 
 flip = _flip.function

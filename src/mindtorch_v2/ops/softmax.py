@@ -20,7 +20,7 @@ from .view import transpose
 
 # What the plain kernels take, as generated code asks for it.
 _SMALL = (
-    f"type(input._a) is ndarray and 0 < input._a.size <= {small.SMALL} and input._a.ndim "
+    f"type(input._a) is ndarray and 0 < input._a.size <= {small.SMALL} and input._a.ndim and input._a.flags.c_contiguous "
     "and (input._a.dtype is F32 or input._a.dtype is F64)"
 )
 

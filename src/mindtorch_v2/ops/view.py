@@ -19,7 +19,7 @@ from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._errors import dim_error, shape_text, wrap_dim, wrap_dims
 from .._front import front
-from .._meta import MetaArray, meta
+from .._meta import MetaArray
 from .._op import composite, op, view
 from .._size import Size
 from .._tensor import FAST, LAZY, Tensor, alias, element_strides, in_memory, make, make_lazy, storage_of
@@ -81,8 +81,6 @@ def sizes_of(name: str, given: Any) -> tuple[int, ...]:
 
 def view_array(a: Any, shape: tuple[int, ...]) -> Any:
     """`a` in another shape on the same memory, or None where strides do not allow it."""
-    if type(a) is MetaArray:
-        return a.reshape(shape)
     try:
         return a.reshape(shape, copy=False)
     except ValueError:
@@ -177,7 +175,7 @@ def _reshape_alias(a: Any, size: tuple[int, ...], stride: tuple[int, ...]) -> An
 def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
     """A view of that size where possible, else a copy."""
     a = self._a
-    if a.flags.c_contiguous or type(a) is MetaArray:
+    if a.flags.c_contiguous:
         return _view.function(self, size=size)
     possible = view_array(a, size)
     if possible is not None:
@@ -375,11 +373,9 @@ def _expanded(a: Any, size: Any, implicit: bool = False) -> Any:
         lead = len(target) - len(have)
         strides = [0] * lead
         strides += [0 if n == 1 and want != 1 else s for n, want, s in zip(have, target[lead:], steps)]
-    if type(a) is MetaArray:
-        return meta(target, a.dtype)
-    if a.flags.c_contiguous and a.size:
+    if a.flags.c_contiguous and a.size and type(a) is not MetaArray:
         return np.ndarray(target, a.dtype, a, 0, strides)
-    return np.lib.stride_tricks.as_strided(a, target, strides)
+    return np.lib.stride_tricks.as_strided(a, target, strides, subok=True)
 
 
 def type_text(a: Any) -> str:
@@ -500,13 +496,11 @@ def channels_last_array(a: Any, memory_format: Any) -> Any:
 
 def copied(a: Any, memory_format: Any = None) -> Any:
     """A copy of `a` in a memory format; without one, in the order `a` has where it has one."""
-    if type(a) is MetaArray:
-        return a.copy()
     if memory_format in _CHANNELS_LAST:
-        return np.moveaxis(np.array(channels_last_array(a, memory_format), order="C"), -1, 1)
+        return np.moveaxis(channels_last_array(a, memory_format).copy(), -1, 1)
     if a.flags.c_contiguous or memory_format is _device.contiguous_format or 0 in a.strides:
         return a.copy()
-    return np.array(a, order="K", copy=True)
+    return a.copy(order="K")
 
 
 @op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", out=False, quiet=False, self=lambda g: g)
@@ -528,7 +522,7 @@ def is_contiguous(self: Tensor, memory_format: Any = _device.contiguous_format) 
 
 
 def _dense(a: Any) -> bool:
-    return bool(a.flags.c_contiguous) or type(a) is MetaArray
+    return bool(a.flags.c_contiguous)
 
 
 Tensor.is_contiguous = is_contiguous  # type: ignore[attr-defined]
