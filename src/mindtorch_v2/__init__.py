@@ -130,6 +130,7 @@ _ELSEWHERE = {
     "GradScaler": "amp",
     "ScriptFunction": "jit",
     "sparse_coo_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
     "spmm": "sparse",
     "ScriptModule": "jit",
     "get_device_module": "accelerator",

@@ -16,6 +16,7 @@ from .._dtype import dtype as DType
 from .._meta import MetaArray, meta
 from .._methods import TypedStorage, UntypedStorage
 from .._tensor import Parameter, Tensor, address, element_strides, make, memory_owner, new, settle_class
+from ..sparse import SparseTensor, sparse_coo_tensor, sparse_csr_tensor
 
 _STORAGE_DTYPES = {
     "FloatStorage": _dtype.float32, "DoubleStorage": _dtype.float64, "HalfStorage": _dtype.float16,
@@ -139,6 +140,17 @@ def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, r
     return _finish(_expect_tensor(data), requires_grad)
 
 
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    pieces = list(data) if isinstance(data, tuple) else []
+    coalesced = layout is _device.sparse_coo and len(pieces) == 4 and pieces.pop() is True  # not in files of old
+    made: Any = {_device.sparse_coo: (3, sparse_coo_tensor), _device.sparse_csr: (4, sparse_csr_tensor)}.get(layout)
+    if made is None or len(pieces) != made[0]:
+        raise RuntimeError(f"damaged checkpoint: a sparse tensor of layout {layout!r:.80} has {len(pieces)} pieces")
+    *tensors, size = pieces
+    options = {"is_coalesced": True} if coalesced else {}
+    return made[1](*map(_expect_tensor, tensors), _sizes("size", size), **options)
+
+
 def _expect_tensor(t: Any) -> Tensor:
     if not isinstance(t, Tensor):
         raise RuntimeError(f"damaged checkpoint: expected a tensor, found {type(t).__name__}")
@@ -196,6 +208,7 @@ REBUILD: dict[str, Any] = {
         _rebuild_device_tensor_from_cpu_tensor,
         _rebuild_parameter,
         _rebuild_parameter_with_state,
+        _rebuild_sparse_tensor,
     )
 }
 
@@ -238,6 +251,13 @@ class Reference:
 def _dense(a: Any) -> Any:
     """The array itself, or a copy where torch cannot express its strides."""
     return a.copy() if any(s < 0 or s % a.dtype.itemsize for s in a.strides) else a
+
+
+def reduce_sparse(t: SparseTensor) -> tuple[Any, ...]:
+    """The same for a sparse tensor."""
+    if t.is_sparse_csr:
+        return _rebuild_sparse_tensor, (t.layout, (t.crow_indices(), t.col_indices(), t.values(), t.shape))
+    return _rebuild_sparse_tensor, (t.layout, (t._indices(), t._values(), t.shape, t.is_coalesced()))
 
 
 def reduce_tensor(t: Tensor) -> tuple[Any, ...]:

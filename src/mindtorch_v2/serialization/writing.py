@@ -15,8 +15,18 @@ from typing import Any
 from .._device import _Constant
 from .._methods import UntypedStorage
 from .._tensor import Tensor
+from ..sparse import SparseTensor
 from . import names
-from .rebuild import Nested, Pieces, Reference, _get_layout, reduce_tensor, storage_bytes, storage_reference
+from .rebuild import (
+    Nested,
+    Pieces,
+    Reference,
+    _get_layout,
+    reduce_sparse,
+    reduce_tensor,
+    storage_bytes,
+    storage_reference,
+)
 
 ALIGNMENT = 64  # of storages in the file, so that they can be mapped into memory
 _STANDARD_REDUCE = Tensor.__reduce_ex__
@@ -36,6 +46,8 @@ class TorchPickler(_Pickler):
         return self.pieces.storage(obj.array, obj.kind) if type(obj) is Reference else None
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, SparseTensor):
+            return reduce_sparse(obj)
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ is _STANDARD_REDUCE:
             return reduce_tensor(obj)
         if type(obj) is Nested:

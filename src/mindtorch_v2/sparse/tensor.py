@@ -1,41 +1,76 @@
-"""torch.sparse: matrices by the coordinates of what they hold, enough to multiply by them as graph networks do.
+"""The sparse tensor: values at coordinates, zeros elsewhere.
 
-A sparse matrix is an object of its own beside Tensor: it takes part in products, changes of layout and of dtype; any
-other function refuses it and says how to go on.
+To the rest of the package it is a Tensor of its shape and dtype without memory; functions reach it by
+`__torch_function__`, which asks the rules of `rules`. Gradients flow through its values.
 """
 
 from __future__ import annotations
 
+import copy
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from ._device import sparse_coo
-from ._dtype import float32, float64, int64
-from ._size import Size
-from ._tensor import Tensor
-from .ops.convert import as_tensor
-from .ops.creation import zeros
+from .._device import CPU, sparse_coo, sparse_csr
+from .._dtype import bool_, float32, float64, int64
+from .._meta import meta
+from .._tensor import Tensor, new
+from ..ops.creation import zeros
+from ..ops.join import cat, stack
+
+# What is done for a function of that name with a sparse tensor among its arguments; `rules` fills the table.
+RULES: dict[str, Callable[..., Any]] = {}
 
 
-class SparseTensor:
-    """Values at coordinates, zeros elsewhere; values at one place add up. Gradients reach the values."""
+def _grad(self: Any) -> Any:
+    gradient = self._held.grad
+    return None if gradient is None else place(self._places, gradient, self.shape, layout=self.layout)
 
-    is_sparse, is_sparse_csr, is_cuda, layout = True, False, False, sparse_coo
 
-    def __init__(self, indices: Any, values: Any, size: Any, coalesced: bool = False) -> None:
-        self._places, self._held, self.shape, self._coalesced = indices, values, Size(size), coalesced
+def _set_grad(self: Any, value: Any) -> None:
+    self._held.grad = None if value is None else value._held
+
+
+class SparseTensor(Tensor):
+    """Values at the places that the columns of `_places` name; values at one place add up."""
+
+    _places: Any
+    _held: Any
+    _coalesced: bool
+    _layout: Any
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", str(func))
+        rule = RULES.get(name)
+        if rule is None:
+            raise NotImplementedError(
+                f"torch.{name} of a sparse tensor is not provided by mindtorch_v2; use tensor.to_dense() first"
+            )
+        return rule(*args, **(kwargs or {}))
 
     # --- what it is ---------------------------------------------------------------------------------------------------
 
-    dtype = property(lambda self: self._held.dtype)
-    device = property(lambda self: self._held.device)
-    requires_grad = property(lambda self: self._held.requires_grad)
-    ndim = property(lambda self: len(self.shape))
+    layout = property(lambda self: self._layout)
+    device = property(lambda self: CPU)
+    is_sparse = property(lambda self: self._layout is sparse_coo)
+    is_sparse_csr = property(lambda self: self._layout is sparse_csr)
+    is_cpu = property(lambda self: True)
+    is_meta = property(lambda self: False)
+    requires_grad = property(
+        lambda self: self._held.requires_grad, lambda self, value: setattr(self._held, "requires_grad", value)
+    )
+    grad_fn = property(lambda self: self._held.grad_fn)
+    is_leaf = property(lambda self: self._held.is_leaf)
+    grad = property(_grad, _set_grad)
+    T = mT = property(lambda self: RULES["t"](self))
+    data = property(lambda self: self.detach())
 
-    def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
+    def sparse_dim(self) -> int:
+        return int(self._places.shape[0])
 
-    def dim(self) -> int:
-        return len(self.shape)
+    def dense_dim(self) -> int:
+        return int(self._held.dim()) - 1
 
     def _nnz(self) -> int:
         return int(self._held.shape[0])
@@ -55,47 +90,85 @@ class SparseTensor:
     def values(self) -> Any:
         return self._of_coalesced("values", self._held)
 
+    def crow_indices(self) -> Any:
+        """Where each row begins among the values, and where the last one ends."""
+        ends = self._places[0].bincount(minlength=self.shape[0]).cumsum(0)
+        return cat([ends.new_zeros(1), ends])
+
+    def col_indices(self) -> Any:
+        return self._places[1]
+
     def _of_coalesced(self, name: str, value: Any) -> Any:
         if not self._coalesced:
             raise RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
         return value
 
-    def __repr__(self) -> str:
-        indices = repr(self._places).replace("\n", "\n" + " " * 15)
-        values = repr(self._held.detach()).replace("\n", "\n" + " " * 14)
-        dtype = "" if self.dtype in (float32, int64) else f", dtype={self.dtype}"
-        size = f"size={tuple(self.shape)}, nnz={self._nnz()}{dtype}, layout=torch.sparse_coo"
-        return f"tensor(indices={indices},\n       values={values},\n       {size})"
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return False
 
-    # --- layouts and dtypes -------------------------------------------------------------------------------------------
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        def part(name: str, value: Any) -> str:
+            return f"{name}={value!r}".replace("\n", "\n" + " " * (len(name) + 8))
+
+        grad = ", requires_grad=True" if self.requires_grad and self.is_leaf else ""
+        dtype = "" if self.dtype in (float32, int64) else f", dtype={self.dtype}"
+        size = f"size={tuple(self.shape)}, nnz={self._nnz()}{dtype}"
+        values = part("values", self._held.detach()).replace(dtype, "")  # said once, after the size
+        if self.is_sparse_csr:
+            rows, columns = part("crow_indices", self.crow_indices()), part("col_indices", self.col_indices())
+            return f"tensor({rows},\n       {columns},\n       {values}, {size},\n       layout=torch.sparse_csr{grad})"
+        return (
+            f"tensor({part('indices', self._places)},\n       {values},\n       {size}, layout=torch.sparse_coo{grad})"
+        )
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
+    __array__: Any = numpy
+
+    def item(self) -> Any:
+        return self.to_dense().item()
+
+    # --- layouts, dtypes, copies --------------------------------------------------------------------------------------
 
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
-        """The matrix with all its zeros."""
-        rest = self._held.shape[1:]
-        strides = [1]
-        for n in reversed(self.shape[1 : self._places.shape[0]]):
-            strides.insert(0, strides[0] * int(n))
-        places = (self._places * as_tensor(strides).unsqueeze(1)).sum(0)
-        count = 1
-        for n in self.shape[: self._places.shape[0]]:
-            count *= int(n)
-        flat = zeros((count, *rest), dtype=self.dtype).index_add(0, places, self._held)
+        """The tensor with all its zeros."""
+        depth = self._places.shape[0]
+        flat = zeros((math.prod(self.shape[:depth]), *self._held.shape[1:]), dtype=self.dtype)
+        if self.dtype is bool_:
+            flat[self._keys()] = self._held
+        else:
+            flat = flat.index_add(0, self._keys(), self._held)
         dense = flat.reshape(tuple(self.shape))
         return dense if dtype is None else dense.to(dtype)
+
+    def _keys(self) -> Any:
+        """The place of each value as one number."""
+        keys = self._places.new_zeros(self._nnz())
+        for index, n in zip(self._places, self.shape, strict=False):
+            keys = keys * int(n) + index
+        return keys
 
     def coalesce(self) -> SparseTensor:
         """Each place once, in order."""
         if self._coalesced:
             return self
-        places, order = self._places.unique(dim=1, return_inverse=True)
-        held = zeros((places.shape[1], *self._held.shape[1:]), dtype=self.dtype).index_add(0, order, self._held)
-        return SparseTensor(places, held, self.shape, True)
+        keys, order = self._keys().unique(return_inverse=True)
+        held = zeros((keys.shape[0], *self._held.shape[1:]), dtype=self.dtype).index_add(0, order, self._held)
+        return place(split_keys(keys, self.shape[: self.sparse_dim()]), held, self.shape, True)
 
-    def _with(self, values: Any) -> SparseTensor:
-        return SparseTensor(self._places, values, self.shape, self._coalesced)
+    def with_values(self, values: Any) -> SparseTensor:
+        """Other values at the same places."""
+        return place(self._places, values, self.shape, self._coalesced, self._layout)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        return self._with(self._held.to(*args, **kwargs))
+        changed = self._held.to(*args, **kwargs)
+        return self if changed is self._held else self.with_values(changed)
 
     def cpu(self) -> SparseTensor:
         return self
@@ -106,123 +179,56 @@ class SparseTensor:
     def double(self) -> SparseTensor:
         return self.to(float64)
 
-    def detach(self) -> SparseTensor:
-        return self._with(self._held.detach())
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        if dtype is None:
+            return self._held.type().replace("torch.", "torch.sparse.")
+        return self.with_values(self._held.type(dtype))
 
-    def clone(self) -> SparseTensor:
-        return self._with(self._held.clone())
+    def detach(self) -> SparseTensor:
+        return self.with_values(self._held.detach())
+
+    def clone(self, *, memory_format: Any = None) -> SparseTensor:
+        return self.with_values(self._held.clone())
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         self._held.requires_grad_(requires_grad)
         return self
 
-    def to_sparse(self) -> SparseTensor:
-        return self
+    def to_sparse(self, *args: Any, layout: Any = None, **kwargs: Any) -> SparseTensor:
+        wanted = layout or sparse_coo
+        if wanted is self._layout:
+            return self
+        joined = self.coalesce()
+        return place(joined._places, joined._held, joined.shape, True, wanted)
 
-    def t(self) -> SparseTensor:
-        """The matrix turned over."""
-        return SparseTensor(self._places.flip(0), self._held, reversed(self.shape))
+    to_sparse_coo = to_sparse
 
-    T = property(t)
+    def to_sparse_csr(self, dense_dim: int | None = None) -> SparseTensor:
+        return self.to_sparse(layout=sparse_csr)
 
-    # --- arithmetic ---------------------------------------------------------------------------------------------------
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return place, (self._places, self._held, tuple(self.shape), self._coalesced, self._layout)
 
-    def matmul(self, dense: Any) -> Any:
-        """A product with a dense matrix or vector, which is dense."""
-        if not isinstance(dense, Tensor) or self.ndim != 2 or dense.dim() not in (1, 2):
-            raise NotImplementedError(
-                "a sparse matrix is multiplied by a dense matrix or vector; make the other one dense by to_dense()"
-            )
-        if self.shape[1] != dense.shape[0]:
-            shapes = f"({self.shape[0]}x{self.shape[1]} and {'x'.join(map(str, dense.shape))})"
-            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {shapes}")
-        rows, columns = self._places
-        picked = dense[columns]
-        held = self._held if dense.dim() == 1 else self._held.unsqueeze(1)
-        return zeros((self.shape[0], *dense.shape[1:]), dtype=picked.dtype).index_add(0, rows, held * picked)
-
-    mm = spmm = __matmul__ = matmul
-
-    def __mul__(self, other: Any) -> SparseTensor:
-        return self._with(self._held * other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> SparseTensor:
-        return self._with(self._held / other)
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", str(func))
-        if name in ("mm", "matmul", "mv", "spmm") and isinstance(args[0], SparseTensor):
-            return args[0].matmul(args[1])
-        raise NotImplementedError(
-            f"torch.{name} of a sparse tensor is not provided: mindtorch_v2 multiplies sparse matrices by dense ones. Use "
-            "tensor.to_dense() for the rest"
-        )
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        made = memo[id(self)] = self.with_values(copy.deepcopy(self._held, memo))
+        return made
 
 
-def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
-    size: Any = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-    is_coalesced: bool | None = None,
+def place(
+    places: Any, values: Any, size: Iterable[int], coalesced: bool = False, layout: Any = sparse_coo
 ) -> SparseTensor:
-    """Values at the places that the columns of `indices` name."""
-    places, held = as_tensor(indices).to(int64), as_tensor(values, dtype=dtype)
-    if places.dim() != 2 or places.shape[1] != held.shape[0]:
-        raise RuntimeError(
-            "indices must have a column for each value, got indices of shape "
-            f"{list(places.shape)} and values of shape {list(held.shape)}"
-        )
-    found = [int(n) + 1 for n in places.amax(1)] if places.shape[1] else [0] * places.shape[0]
-    shape = [*found, *held.shape[1:]] if size is None else [int(n) for n in size]
-    if len(shape) != places.shape[0] + held.dim() - 1 or any(a > b for a, b in zip(found, shape, strict=False)):
-        raise RuntimeError(f"indices of up to {[n - 1 for n in found]} do not fit into a tensor of size {shape}")
-    made = SparseTensor(places, held.detach() if requires_grad else held, shape, bool(is_coalesced))
-    return made.requires_grad_() if requires_grad else made
+    """A sparse tensor on these indices and values, which nobody checks."""
+    made: SparseTensor = new(SparseTensor)
+    made._a = meta(tuple(int(n) for n in size), values._a.dtype)
+    made._ag = made._v = made._view = None
+    made._places, made._held, made._coalesced, made._layout = places, values, coalesced, layout
+    return made
 
 
-def _typed(dtype: Any) -> Any:
-    def make(indices: Any, values: Any, size: Any = None) -> SparseTensor:
-        """The older way to make one."""
-        return sparse_coo_tensor(indices, values, size, dtype=dtype)
-
-    return make
-
-
-FloatTensor, DoubleTensor, LongTensor = _typed(float32), _typed(float64), _typed(int64)
-
-
-def mm(mat1: SparseTensor, mat2: Any) -> Any:
-    """A sparse matrix times a dense one."""
-    return mat1.matmul(mat2)
-
-
-spmm = mm
-
-
-def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> SparseTensor:
-    """What a dense tensor holds beside zeros, by coordinates."""
-    places = self.nonzero().t()
-    return SparseTensor(places, self[tuple(places)], self.shape, True)
-
-
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
-    """A dense tensor is dense already."""
-    return self if dtype is None else self.to(dtype)
-
-
-def bind() -> None:
-    """Give Tensor the changes of layout."""
-    Tensor.to_sparse = Tensor.to_sparse_coo = to_sparse  # type: ignore[attr-defined]
-    Tensor.to_dense = to_dense  # type: ignore[attr-defined]
-
-
-__all__ = ["DoubleTensor", "FloatTensor", "LongTensor", "SparseTensor", "mm", "sparse_coo_tensor", "spmm"]
+def split_keys(keys: Any, sizes: Any) -> Any:
+    """Indices by dimension from the numbers of places."""
+    rows: list[Any] = []
+    for n in reversed(sizes):
+        rows.insert(0, keys % int(n))
+        keys = keys.div(int(n), rounding_mode="floor")
+    return stack(rows)

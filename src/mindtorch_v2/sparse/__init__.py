@@ -1,0 +1,139 @@
+"""torch.sparse: tensors by the coordinates of what they hold, as graph networks use them, with gradients through their
+values. Gradients of embeddings are dense here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._device import sparse_csr
+from .._dtype import float32, float64, int64
+from .._tensor import Tensor
+from ..ops.convert import as_tensor
+from ..ops.creation import empty
+from ..ops.join import stack
+from ..ops.ranges import arange
+from .rules import addmm, log_softmax, product, softmax, sparse_mask, to_sparse, total
+from .tensor import SparseTensor, place
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
+    """Values at the places that the columns of `indices` name; of a size alone, a tensor of zeros."""
+    if values is None:
+        size = indices if size is None else size
+        made = place(empty((len(size), 0), dtype=int64), empty((0,), dtype=dtype), size, True)
+        return made.requires_grad_(requires_grad)
+    places, held = as_tensor(indices).to(int64), as_tensor(values, dtype=dtype)
+    if held.dim() == 0:
+        held = held.reshape(1).expand(places.shape[-1])
+    shape = _size(places, held, size)
+    made = place(places, held.detach() if requires_grad else held, shape, bool(is_coalesced))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _size(places: Any, held: Any, size: Any) -> list[int]:
+    """The size, which all indices fit into."""
+    if places.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(places.shape)}")
+    if places.shape[1] != held.shape[0]:
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices: "
+            f"{places.shape[1]}, nnz from values: {held.shape[0]}"
+        )
+    found = [int(n) + 1 for n in places.amax(1)] if places.shape[1] else [0] * places.shape[0]
+    shape = [*found, *held.shape[1:]] if size is None else [int(n) for n in size]
+    if len(shape) != places.shape[0] + held.dim() - 1 or any(a > b for a, b in zip(found, shape, strict=False)):
+        raise RuntimeError(f"indices of up to {[n - 1 for n in found]} do not fit into a tensor of size {shape}")
+    if places.shape[1] and int(places.min()) < 0:
+        raise RuntimeError(f"found negative index {int(places.min())} among the indices of a sparse tensor")
+    return shape
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> SparseTensor:
+    """A matrix by rows: where each begins among the values, and the column of each value."""
+    starts, columns = as_tensor(crow_indices).to(int64), as_tensor(col_indices).to(int64)
+    rows = arange(starts.shape[0] - 1).repeat_interleave(starts.diff())
+    size = (starts.shape[0] - 1, int(columns.max()) + 1) if size is None else size
+    made = sparse_coo_tensor(stack([rows, columns]), values, size, dtype=dtype, requires_grad=requires_grad)
+    return place(made._places, made._held, made.shape, True, sparse_csr)
+
+
+def _typed(dtype: Any) -> Any:
+    def make(indices: Any, values: Any = None, size: Any = None) -> SparseTensor:
+        """The older way to make one."""
+        return sparse_coo_tensor(indices, values, size, dtype=dtype)
+
+    return make
+
+
+FloatTensor, DoubleTensor, LongTensor = _typed(float32), _typed(float64), _typed(int64)
+
+
+def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
+    """A product of a sparse matrix and a dense or sparse one."""
+    if reduce != "sum":
+        raise NotImplementedError(f"products of sparse matrices are sums here, got reduce={reduce!r}")
+    return product(mat1, mat2)
+
+
+spmm = mm
+
+
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+    """A sum over all, or over dimensions."""
+    return total(input, dim, dtype=dtype)
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
+    """A dense tensor is dense already."""
+    return self if dtype is None else self.to(dtype)
+
+
+def _to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> SparseTensor:
+    return to_sparse(self, layout=sparse_csr)
+
+
+def bind() -> None:
+    """Give Tensor the changes of layout."""
+    Tensor.to_sparse = Tensor.to_sparse_coo = to_sparse  # type: ignore[attr-defined]
+    Tensor.to_sparse_csr = _to_sparse_csr  # type: ignore[attr-defined]
+    Tensor.sparse_mask = sparse_mask  # type: ignore[attr-defined]
+    Tensor.to_dense = to_dense  # type: ignore[attr-defined]
+
+
+__all__ = [
+    "DoubleTensor",
+    "FloatTensor",
+    "LongTensor",
+    "SparseTensor",
+    "addmm",
+    "log_softmax",
+    "mm",
+    "softmax",
+    "sparse_coo_tensor",
+    "sparse_csr_tensor",
+    "spmm",
+    "sum",
+]
