@@ -1,10 +1,12 @@
 """Event objects: attributes, defaults, deprecated names, and views that cost little."""
 
+import copy
 import pickle
 from typing import Any
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2.autograd.profiler_util import (
     EventList,
     EventMetadata,
@@ -18,7 +20,7 @@ from mindtorch_v2.autograd.profiler_util import (
     _format_time,
     _format_time_share,
 )
-from mindtorch_v2.profiler import DeviceType, profile
+from mindtorch_v2.profiler import DeviceType, _ExperimentalConfig, profile
 from profiler_clock import Clock, clock, op  # noqa: F401
 
 
@@ -202,3 +204,40 @@ def test_event_list_is_a_list_with_options() -> None:
     assert type(events[:1]) is list
     with pytest.raises(TypeError):
         events.key_averages(group_by_input_shape=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda events: pickle.loads(pickle.dumps(events))])
+def test_lists_are_copied_and_pickled_with_their_events(copied: Any) -> None:
+    with profile(record_shapes=True, profile_memory=True) as prof:
+        torch.mm(torch.ones(2, 3), torch.ones(3, 4))
+    events, rows = prof.events(), prof.key_averages()
+    for original in (events, rows):
+        other = copied(original)
+        assert type(other) is EventList
+        assert [(event.key, event.cpu_time_total, event.cpu_memory_usage) for event in other] == [
+            (event.key, event.cpu_time_total, event.cpu_memory_usage) for event in original
+        ]
+        assert other.table() == original.table()
+    again = copied(events).key_averages(group_by_input_shapes=True)
+    assert [(row.key, row.count, row.input_shapes) for row in again] == [
+        (row.key, row.count, row.input_shapes) for row in events.key_averages(group_by_input_shapes=True)
+    ]
+
+
+def test_only_exposed_events_of_ops_have_metadata_as_json() -> None:
+    def metadata(**options: Any) -> list[Any]:
+        with profile(profile_memory=True, **options) as prof:
+            x = torch.ones(3)
+            del x
+        with pytest.warns(FutureWarning, match="metadata_json"):
+            return [event.metadata_json for event in prof.events()]
+
+    assert metadata() == ["", "", "", None]
+    exposed = metadata(experimental_config=_ExperimentalConfig(expose_kineto_event_metadata=True))
+    assert exposed == ['"Ev Idx": 0', '"Ev Idx": 1', '"Ev Idx": 2', None]
+
+
+def test_a_hand_made_event_has_all_its_values_itself() -> None:
+    event = FunctionEvent(1, "mine", 2, 3.0, 7.0)
+    assert vars(event)["count"] == 1
+    assert vars(event)["self_cpu_percent"] == vars(event)["total_cpu_percent"] == -1

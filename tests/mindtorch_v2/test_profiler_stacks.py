@@ -191,8 +191,20 @@ def test_nested_profiles_with_and_without_stacks() -> None:
     assert not any(event.is_python_function for event in plain.events())
 
 
-def test_garbage_collections_are_events_when_asked_for() -> None:
-    with profile(experimental_config=_ExperimentalConfig(record_python_gc_info=True)) as prof:
+@pytest.fixture
+def _no_other_collections() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("_no_other_collections")
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_garbage_collections_are_events_when_asked_for(with_stack: bool) -> None:
+    config = _ExperimentalConfig(record_python_gc_info=True)
+    with profile(with_stack=with_stack, experimental_config=config) as prof:
         with record_function("before"):
             pass
         gc.collect()
@@ -201,7 +213,10 @@ def test_garbage_collections_are_events_when_asked_for() -> None:
     names = [event.name for event in prof.events()]
     place = names.index("Python GC")
     assert names.index("before") < place < names.index("after")
-    assert prof.events()[place].is_python_function
+    pause = prof.events()[place]
+    # Of the category of Python functions, but none of them: it is a row of its own in averages.
+    assert (pause.activity_type, pause.is_python_function, pause.python_id) == ("python_function", False, -1)
+    assert [row.key for row in prof.key_averages()] == ["before", "Python GC", "after"]
     with profile() as prof:
         gc.collect()
     assert prof.events() == []

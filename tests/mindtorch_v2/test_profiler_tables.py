@@ -66,7 +66,7 @@ def test_unknown_sort_key_raises(key: Any) -> None:
         events_of("plain").table(sort_by=key)
 
 
-@pytest.mark.parametrize("limit", [None, -1, 2.5])
+@pytest.mark.parametrize("limit", [None, -1, 2.5, "3"])
 def test_a_limit_that_is_never_met_is_none(limit: Any) -> None:
     events = events_of("plain")
     assert events.table(row_limit=limit) == events.table(row_limit=len(events))

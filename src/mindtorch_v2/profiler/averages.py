@@ -178,7 +178,7 @@ def average_views(views: list[View], grouping: Grouping) -> list[FunctionEventAv
 def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, FunctionEventAvg]]:
     metrics = view.metrics
     parent, self_ns, self_memory = metrics.parent, metrics.self_ns, metrics.self_memory
-    shown = np.ones(len(metrics), bool) if grouping.python else ~metrics.is_python
+    shown = np.ones(len(metrics), bool) if grouping.python else ~metrics.is_function
     if not shown.all():
         # Times and bytes of hidden Python functions belong to the shown event around them.
         parent = tree.splice(parent, ~shown)

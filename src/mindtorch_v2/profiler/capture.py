@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import _tap
 from .config import RecordOptions
 from .frames import StackReader
-from .recorder import PYTHON_EVENTS
+from .recorder import COLLECTION_NAME, PYTHON_EVENTS
 
 CPU_OP, USER_ANNOTATION, PYTHON_FUNCTION = "cpu_op", "user_annotation", "python_function"
 GPU_USER_ANNOTATION = "gpu_user_annotation"
@@ -44,6 +44,11 @@ class Kind(NamedTuple):
     def label(self) -> str:
         """The name in event lists, where numbered steps share one."""
         return "ProfilerStep*" if self.name.startswith(STEP_PREFIX) else self.name
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a Python function; pauses of the garbage collector are of that category without being one."""
+        return self.category == PYTHON_FUNCTION and self.name != COLLECTION_NAME
 
 
 def _describe(key: Any) -> Any:

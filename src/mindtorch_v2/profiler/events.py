@@ -199,6 +199,7 @@ class FunctionEvent(FormattedTimesMixin):
         given["device_resource_id"] = thread if device_resource_id is None else device_resource_id
         given["event_metadata"] = event_metadata(extra_meta) if extra_meta else None
         given.update(kernels=[], cpu_children=[], cpu_parent=None, all_flops=flops, _metadata_json=metadata_json)
+        given.update(count=1, self_cpu_percent=-1, total_cpu_percent=-1, total_device_percent=-1)
         self.__dict__.update(given)
 
     def __getattr__(self, name: str) -> Any:
@@ -464,6 +465,13 @@ def _device_resource(view: View, place: int) -> int:
     return number
 
 
+def _metadata_json(view: View, place: int) -> str:
+    """What a trace would tell of the event, as far as it is no field of its own."""
+    if not view.expose_metadata or view.kind(place).category == PYTHON_FUNCTION:
+        return ""
+    return f'"Ev Idx": {int(view.metrics.ids[place]) - view.metrics.capture.first_id}'
+
+
 def _flow_field(position: int, none: Any) -> Reader:
     def read(view: View, place: int) -> Any:
         flow = view.flow(place)
@@ -503,17 +511,17 @@ READERS: dict[str, Reader] = {
     "flops": lambda view, place: int(view.metrics.flops[place]),
     "all_flops": lambda view, place: int(view.metrics.all_flops[place]),
     "is_user_annotation": lambda view, place: is_annotation(view.kind(place)),
-    "is_python_function": lambda view, place: view.kind(place).category == PYTHON_FUNCTION,
+    "is_python_function": lambda view, place: view.kind(place).is_function,
     "activity_type": _of_regions(lambda view, place: view.kind(place).category, None),
     "flow_id": _flow_field(0, 0),
     "flow_type": _of_regions(lambda view, place: int(view.flow(place) is not None), None),
     "flow_start": _flow_field(1, False),
-    "python_id": lambda view, place: int(view.metrics.python_ids[place]),
+    "python_id": lambda view, place: int(view.metrics.python_ids[place]) if view.kind(place).is_function else -1,
     "python_parent_id": lambda view, place: (
-        int(view.metrics.python_parents[place]) if view.metrics.is_python[place] else -1
+        int(view.metrics.python_parents[place]) if view.kind(place).is_function else -1
     ),
     "python_module_id": lambda view, place: view.kind(place).module_id,
-    "_metadata_json": lambda view, place: f'"Ev Idx": {place}' if view.expose_metadata else None,
+    "_metadata_json": _of_regions(_metadata_json, None),
 }
 
 

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .. import _tap
-from .recorder import RECORDER, PythonEvent, StackTable, ThreadLane, python_event
+from .recorder import COLLECTION_NAME, RECORDER, PythonEvent, StackTable, ThreadLane, python_event
 
 _HELPER = _tap.HELPER
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -321,7 +321,7 @@ class CollectionClock:
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            self._region = _tap.region(python_event("Python GC", PythonEvent("collection")))
+            self._region = _tap.region(python_event(COLLECTION_NAME, PythonEvent("collection")))
             self._region.__enter__()
         elif self._region is not None:
             self._region.__exit__()

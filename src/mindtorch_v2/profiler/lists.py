@@ -31,6 +31,10 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         return self.table()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies and pickles hold events with values of their own, and no columns.
+        return {**self.__dict__, "_views": []}
+
     def _repr_html_(self) -> str:
         """What notebooks show: the table, the longest self time first."""
         options = TableOptions(

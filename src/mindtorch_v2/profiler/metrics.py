@@ -227,6 +227,11 @@ class Metrics:
         return self.of_kinds(lambda kind: kind.category == PYTHON_FUNCTION)
 
     @cached_property
+    def is_function(self) -> NDArray[np.bool_]:
+        """Python functions proper: what averages leave out unless asked."""
+        return self.of_kinds(lambda kind: kind.is_function)
+
+    @cached_property
     def is_backward(self) -> NDArray[np.bool_]:
         """Events of autograd nodes themselves (scope BACKWARD_FUNCTION)."""
         return self.of_kinds(lambda kind: kind.scope == _tap.BACKWARD_FUNCTION)

@@ -44,6 +44,8 @@ _python_ids: dict[tuple[str, PythonEvent], int] = {}
 
 
 _PLAIN = PythonEvent()
+# What pauses of the garbage collector are called.
+COLLECTION_NAME = "Python GC"
 
 
 def python_event(name: str, detail: PythonEvent = _PLAIN) -> int:

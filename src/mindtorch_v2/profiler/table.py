@@ -103,9 +103,9 @@ def _sorted(events: Sequence[Any], sort_by: str | None) -> list[Any]:
 def _limited(rows: list[Any], options: TableOptions) -> list[Any]:
     if options.top_level_events_only:
         rows = [event for event in rows if event.cpu_parent is None]
-    # A limit that is never met exactly (negative, None, a fraction) is none.
+    # A limit that is never met exactly (negative, None, a fraction, text) is none.
     limit = options.row_limit
-    return rows[: int(limit)] if limit is not None and limit >= 0 and limit == int(limit) else rows
+    return rows[: int(limit)] if isinstance(limit, (int, float)) and limit in range(len(rows)) else rows
 
 
 class _Totals:
