@@ -144,6 +144,87 @@ def test_a_trace_in_which_every_event_is_laid_out_in_another_way(tmp_path: Path)
     assert track.seq.tolist() == [6] * 80
 
 
+GPU_LAYOUT = """
+  {{
+    "ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9,
+    "ts": {0}0.125, "dur": 2.000,
+    "args": {{
+      "External id": {0}, "cbid": 211, "correlation": 1{0}
+    }}
+  }},
+  {{
+    "ph": "s", "id": 1{0}, "pid": 9, "tid": 9, "ts": {0}0.125,
+    "cat": "ac2g", "name": "ac2g"
+  }},
+  {{
+    "ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7,
+    "ts": {0}4.500, "dur": 3.250,
+    "args": {{
+      "External id": {0}, "queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": 1{0},
+      "registers per thread": 32, "blocks per SM": 0.5, "grid": [1, 2, 3]
+    }}
+  }},
+  {{
+    "ph": "f", "id": 1{0}, "pid": 0, "tid": 7, "ts": {0}4.500,
+    "cat": "ac2g", "name": "ac2g", "bp": "e"
+  }},
+  {{
+    "ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "pid": 0, "tid": 7,
+    "ts": {0}8.500, "dur": 1.000,
+    "args": {{
+      "device": 0, "context": 1, "stream": 7, "correlation": 0, "bytes": {0}
+    }}
+  }}"""
+
+
+def everything(trace: Trace) -> list[Any]:
+    """All that is known of a trace, in words."""
+    found: list[Any] = []
+    for track in trace.tracks:
+        columns = [
+            getattr(track, name).tolist() for name in ("start_ns", "end_ns", "seq", "link", "memory_ns", "nbytes")
+        ]
+        kinds = [trace.kinds[number][:4] for number in track.kind.tolist()]
+        inputs = [trace.inputs[number] for number in track.inputs.tolist()]
+        said = [(args[:4], sorted(args.keywords, key=repr)) for args in inputs]
+        stacks = [trace.stacks.read(number) for number in track.stack.tolist()]
+        arrows = [] if track.arrows is None else track.arrows[:, :3].tolist()
+        found.append((track.native_id, track.device_type, columns, kinds, said, stacks, arrows))
+    return found
+
+
+def gpu_text() -> str:
+    return '{"traceEvents": [' + ",".join(GPU_LAYOUT.format(number) for number in range(1, 30)) + "]}"
+
+
+@pytest.mark.parametrize("text", [gzip.decompress(TORCH_TRACE.read_bytes()).decode(), gpu_text()], ids=["cpu", "gpu"])
+def test_what_is_read_does_not_depend_on_the_layout(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    document = json.loads(text)
+    document["traceEvents"] = [dict(reversed(event.items())) for event in document["traceEvents"]]
+    first, second = load(tmp_path / "a.json"), load(write_json(tmp_path / "b.json", document))
+    assert everything(first) == everything(second)
+
+
+def test_kernels_in_torchs_layout(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(gpu_text())
+    events = load(tmp_path / "a.json").events()
+    kernels = [event for event in events if event.name == "sgemm"]
+    assert len(kernels) == 29
+    assert kernels[4].kwinputs == {
+        "queued": 0,
+        "device": 0,
+        "context": 1,
+        "stream": 7,
+        "registers per thread": 32,
+        "blocks per SM": 0.5,
+        "grid": [1, 2, 3],
+        "correlation": 15,
+    }
+    memset = next(event for event in events if event.name.startswith("Memset"))
+    assert memset.kwinputs["correlation"] == 0
+
+
 def test_absolute_times_keep_their_nanoseconds(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     first, second = ('{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 17' + "0" * 11 + f"{tail}, "

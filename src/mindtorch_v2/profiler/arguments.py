@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 _INPUT_KEYS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
@@ -19,12 +20,30 @@ class Arguments(NamedTuple):
     keywords: tuple[tuple[str, Any], ...] = ()
 
 
-class InputTable(list[Arguments]):
-    """Distinct arguments by number; number 0 is for none."""
+class InputTable(Sequence[Arguments]):
+    """Arguments by number; number 0 is for none. Distinct ones are kept once, but for the numbers of launches."""
 
     def __init__(self) -> None:
-        super().__init__([Arguments([], [], [], [])])
+        self.distinct = [Arguments([], [], [], [])]
         self._numbers: dict[bytes, int] = {}
+        # By number: which of the distinct ones it is, and the correlation it has besides, 0 for none.
+        self._which, self._correlations = array("q", [0]), array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._which)
+
+    def __getitem__(self, number: Any) -> Any:
+        found, correlation = self.distinct[self._which[number]], self._correlations[number]
+        return found._replace(keywords=(*found.keywords, ("correlation", correlation))) if correlation else found
+
+    def _add(self, which: int, correlation: int) -> int:
+        self._which.append(which)
+        self._correlations.append(correlation)
+        return len(self._which) - 1
+
+    def correlated(self, number: int, correlation: int) -> int:
+        """The number of arguments with a correlation among them."""
+        return self._add(self._which[number], correlation)
 
     def intern(self, args: dict[str, Any]) -> int:
         """The number of these arguments; mappings that are equal share it."""
@@ -34,8 +53,8 @@ class InputTable(list[Arguments]):
         key = marshal.dumps(args, 2)
         found = self._numbers.get(key)
         if found is None:
-            found = self._numbers[key] = len(self)
-            self.append(_arguments(args))
+            found = self._numbers[key] = self._add(len(self.distinct), 0)
+            self.distinct.append(_arguments(args))
         return found
 
 

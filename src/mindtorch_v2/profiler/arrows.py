@@ -6,6 +6,7 @@ forward ops to autograd nodes are no part of this: they follow from sequence num
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,14 +24,16 @@ class Arrows:
     """Collects arrows by thread."""
 
     def __init__(self) -> None:
-        self._rows: dict[Any, list[int]] = {}
+        self._rows: dict[Any, array[int]] = {}
         self._numbers: dict[tuple[int, str], int] = {}
 
     def add(self, thread: Any, time_ns: int, name: Any, sort: str, kind: int) -> None:
         """Add an end of an arrow; `name` is what a file tells it by from others of its kind."""
         if type(name) is not int or not 0 <= name < _FIRST_NUMBER:
             name = self._numbers.setdefault((kind, str(name)), _FIRST_NUMBER + len(self._numbers))
-        self._rows.setdefault(thread, []).extend((time_ns, name, SORTS.index(sort), kind))
+        if thread not in self._rows:
+            self._rows[thread] = array("q")
+        self._rows[thread].extend((time_ns, name, SORTS.index(sort), kind))
 
     def of(self, thread: Any, origin_ns: int) -> NDArray[np.int64] | None:
         """The rows of a thread with times from `origin_ns` on."""

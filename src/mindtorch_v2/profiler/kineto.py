@@ -23,18 +23,16 @@ from .arrows import SORTS, Arrows
 from .capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
 from .config import TRACE_FLAGS, DeviceType, RecordOptions
 from .jsonstream import JsonStream, TraceError
-from .layouts import MEMORY_ROW, ROW, CommonEvents
+from .layouts import DEVICE_CATEGORIES, FORWARD_TO_BACKWARD, MEMORY_ROW, ROW, CommonEvents, is_launch
 
 # Events tell their thread by a number of 16 bits.
 _MOST_LANES = (1 << 15) - 1
 _EVALUATE = "autograd::engine::evaluate_function: "
-_FORWARD_TO_BACKWARD = "fwdbwd"
 _LIMIT_NS = 1 << 61
 _DEVICE_MEMORY_ROW = struct.Struct("=6q")
 _ROW_TYPE = np.dtype("i8,i8,i8,i8,i4,i4,i4")
 # What a trace says of its own form, not of the run.
 _FORM_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", *TRACE_FLAGS}
-_DEVICE_CATEGORIES = frozenset("kernel gpu_memcpy gpu_memset gpu_user_annotation hpu_op".split())
 _DEVICE_TYPES = {
     "xpu": DeviceType.XPU,
     "mtia": DeviceType.MTIA,
@@ -222,9 +220,10 @@ class _Reader:
             if stream.expect(",]") == "]":
                 return
 
-    def lane_of(self, pid: int, tid: int) -> _Lane:
-        """The lane of a thread."""
-        return self.lanes.get((pid, tid)) or self._new_lane((pid, tid), False)
+    def lane_of(self, pid: int, tid: int, category: str) -> _Lane:
+        """The lane of a thread or stream that has events of a category."""
+        key = (pid, tid)
+        return self.lanes[key] if key in self.lanes else self._new_lane(key, category in DEVICE_CATEGORIES)
 
     def kind_of(self, category: str, name: str, args: dict[str, Any]) -> tuple[int, int, int]:
         """Kind, inputs and stack of regions with these arguments."""
@@ -269,28 +268,33 @@ class _Reader:
             length = 0
         args = _object(event.get("args"))
         inputs, stack, module, path = self._shared_arguments(args)
-        is_device = category in _DEVICE_CATEGORIES or ("stream" in args and "device" in args)
-        if not is_device:
-            self._note_launch(category, args)
-        link = _whole(args.get("External id"), 0)
-        if is_device and not link:
-            link = -_whole(args.get("correlation"), 0)
+        is_device = category in DEVICE_CATEGORIES or ("stream" in args and "device" in args)
+        link, correlation = (_whole(args.get(key), 0) for key in ("External id", "correlation"))
+        if correlation:
+            link, inputs = self.correlated("kernel" if is_device else category, link, correlation, inputs)
         number = self._kind(category, _text(event["name"]), module, path)
         sequence = _whole(args.get("Sequence number"), -1)
         row = ROW.pack(start, start + length, sequence, link, number, inputs, stack)
         self._lane(event, is_device).rows += row
 
-    def _note_launch(self, category: str, args: Mapping[str, Any]) -> None:
-        """Device work that names no launching event is tied to one by the correlation of the call that launched it."""
-        family, _, sort = category.partition("_")
-        if sort in ("runtime", "driver"):
-            self.device_type = _DEVICE_TYPES.get(family, self.device_type)
-            external = _whole(args.get("External id"), 0)
+    def correlated(self, category: str, external: int, correlation: int, inputs: int) -> tuple[int, int]:
+        """What ties an event to the one that launched it, and its inputs with the correlation among them.
+
+        Work on a device that names no launching event is tied to one by the correlation of the call that launched it.
+        """
+        if category in DEVICE_CATEGORIES:
+            external = external or -correlation
+        elif is_launch(category):
+            self.device_type = _DEVICE_TYPES.get(category.partition("_")[0], self.device_type)
             if external:
-                self.launches[-_whole(args.get("correlation"), 0)] = external
+                self.launches[-correlation] = external
+        return external, self.inputs.correlated(inputs, correlation)
 
     def _shared_arguments(self, args: Mapping[str, Any]) -> tuple[int, int, int, str]:
-        inputs = self.inputs.intern({key: value for key, value in args.items() if key not in _OWN_ARGUMENTS})
+        shared = {key: value for key, value in args.items() if key not in _OWN_ARGUMENTS}
+        if _whole(shared.get("correlation"), 0):
+            del shared["correlation"]
+        inputs = self.inputs.intern(shared)
         stack = args.get("Call stack")
         module = _whole(args.get("Python module id"), -1)
         path = args.get("Module path")
@@ -349,10 +353,13 @@ class _Reader:
 
     def _arrow(self, event: dict[str, Any]) -> None:
         category = event.get("cat")
-        if isinstance(category, str) and category != _FORWARD_TO_BACKWARD:
-            kind = self._kind(category, _text(event.get("name", category)), -1, "")
-            thread = (event.get("pid", 0), event.get("tid", 0))
-            self.arrows.add(thread, _nanoseconds(event["ts"]), event.get("id"), event["ph"], kind)
+        if isinstance(category, str) and category != FORWARD_TO_BACKWARD:
+            thread, time_ns = (event.get("pid", 0), event.get("tid", 0)), _nanoseconds(event["ts"])
+            self.add_arrow(thread, time_ns, event.get("id"), event["ph"], category, _text(event.get("name", category)))
+
+    def add_arrow(self, thread: Any, time_ns: int, name: Any, sort: str, category: str, title: str) -> None:
+        """Keep an end of an arrow."""
+        self.arrows.add(thread, time_ns, name, sort, self._kind(category, title, -1, ""))
 
     def _name(self, event: dict[str, Any]) -> None:
         args = _object(event.get("args"))
@@ -461,7 +468,7 @@ class _Reader:
 
     def _options(self, tracks: list[Track]) -> RecordOptions:
         said = {option: bool(self.fields.get(flag)) for flag, option in TRACE_FLAGS.items()}
-        said["shapes"] |= any(record.shapes for record in self.inputs)
+        said["shapes"] |= any(record.shapes for record in self.inputs.distinct)
         said["memory"] |= any(len(track.nbytes) for track in tracks)
         said["stacks"] |= any(kind.category == PYTHON_FUNCTION and kind.module_id < 0 for kind in self.kinds)
         return RecordOptions(
