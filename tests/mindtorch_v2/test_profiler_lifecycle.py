@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import mindtorch_v2 as torch
 import mindtorch_v2.autograd.profiler as autograd_profiler
 from mindtorch_v2.autograd import profiler_legacy
 from mindtorch_v2.profiler import (
@@ -318,6 +319,32 @@ def test_legacy_profile(tmp_path: Path) -> None:
     prof.export_chrome_trace(tmp_path / "trace.json")
     with profiler_legacy.profile(False) as disabled:
         assert disabled is None
+
+
+def test_legacy_events_know_what_the_oldest_interface_knew() -> None:
+    w = torch.ones(2, 2, requires_grad=True)
+    with profiler_legacy.profile(profile_memory=True, record_shapes=True) as prof:
+        with record_function("block"):
+            y = w * w
+        y.sum().backward()
+        del y
+    events = prof.function_events
+    memory = [event for event in events if event.name == "[memory]"]
+    assert events[: len(memory)] == memory != []
+    assert {(event.thread, event.time_range.start, event.trace_name, event.flops) for event in memory} == {
+        (0, 0, None, None)
+    }
+    known = {event.name: event for event in reversed(events)}
+    mul, block, leaf = (known[name] for name in ("aten::mul", "block", "torch::autograd::AccumulateGrad"))
+    assert mul.cpu_parent is block
+    assert (mul.input_shapes, mul.cpu_memory_usage, mul.is_legacy) == ([[2, 2], [2, 2]], 16, True)
+    for name in "overload_name activity_type kwinputs concrete_inputs input_dtypes flow_id".split():
+        assert getattr(mul, name) is None
+    assert (mul.device_index, mul.external_id, mul.device_resource_id) == (0, 0, mul.thread)
+    assert (block.is_user_annotation, block.scope, leaf.fwd_thread) == (False, 7, 1)
+    assert prof.key_averages()[0].key == "[memory]"
+    assert prof.total_average().count == len(events)
+    assert prof.self_cpu_time_total == pytest.approx(sum(event.self_cpu_time_total for event in events))
 
 
 def test_emit_itt_keeps_torchs_manners() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2.autograd.profiler as autograd_profiler
-from mindtorch_v2.profiler import ProfilerActivity, profile, schedule
+from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, schedule
 from profiler_clock import op
 
 CPU = ProfilerActivity.CPU
@@ -137,3 +137,19 @@ def test_autograd_profile_checks_when_entered() -> None:
         prof.__enter__()
     with pytest.raises(TypeError, match="record_shapes"):
         autograd_profiler.profile(record_shapes="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"verbose": "yes"},
+        {"trace_only": []},
+        {"profiler_metrics": 5},
+        {"performance_events": [1]},
+        {"custom_profiler_config": 5},
+        {"unknown": True},
+    ],
+)
+def test_experimental_settings_of_the_wrong_kind(given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        _ExperimentalConfig(**given)

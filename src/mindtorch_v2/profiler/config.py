@@ -137,20 +137,34 @@ class _ExperimentalConfig:
         adjust_timestamps: bool = False,
         trace_only: bool = False,
     ) -> None:
-        self.profiler_metrics = list(profiler_metrics)
-        self.profiler_measure_per_kernel = profiler_measure_per_kernel
-        self.verbose = verbose
-        self.performance_events = list(performance_events)
-        self.enable_cuda_sync_events = enable_cuda_sync_events
-        self.adjust_profiler_step = adjust_profiler_step
-        self.disable_external_correlation = disable_external_correlation
-        self.profile_all_threads = profile_all_threads
-        self.capture_overload_names = capture_overload_names
-        self.record_python_gc_info = record_python_gc_info
-        self.expose_kineto_event_metadata = expose_kineto_event_metadata
-        self.custom_profiler_config = custom_profiler_config
-        self.adjust_timestamps = adjust_timestamps
-        self.trace_only = trace_only
+        given = dict(locals())
+        del given["self"]
+        for name, value in given.items():
+            setattr(self, name, _checked_setting(name, value))
+
+    profiler_metrics: list[str]
+    profiler_measure_per_kernel: bool
+    verbose: bool
+    performance_events: list[str]
+    enable_cuda_sync_events: bool
+    adjust_profiler_step: bool
+    disable_external_correlation: bool
+    profile_all_threads: bool
+    capture_overload_names: bool
+    record_python_gc_info: bool
+    expose_kineto_event_metadata: bool
+    custom_profiler_config: str
+    adjust_timestamps: bool
+    trace_only: bool
+
+
+def _checked_setting(name: str, value: Any) -> Any:
+    """A setting as it is kept: lists of names, one text, and switches."""
+    if name in ("profiler_metrics", "performance_events"):
+        return [text("_ExperimentalConfig", f"item of {name}", item) for item in value]
+    if name == "custom_profiler_config":
+        return text("_ExperimentalConfig", name, value)
+    return on_or_off(name, value)
 
 
 @dataclass(frozen=True)

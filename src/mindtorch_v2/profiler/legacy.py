@@ -7,9 +7,40 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from .._tap import BACKWARD_FUNCTION
 from . import run
 from .averages import FunctionEventAvg
+from .capture import MEMORY_EVENT_NAME
+from .events import FunctionEvent
 from .lists import EventList
+
+
+def _legacy_event(event: FunctionEvent) -> FunctionEvent:
+    """An event with what the oldest interface knew of events; memory outside of them had neither thread nor time."""
+    if event.name == MEMORY_EVENT_NAME:
+        nbytes = event.cpu_memory_usage
+        return FunctionEvent(event.id, event.name, 0, 0, 0, stack=[], cpu_memory_usage=nbytes, is_legacy=True)
+    return FunctionEvent(
+        event.id,
+        event.name,
+        event.thread,
+        event.time_range.start,
+        event.time_range.end,
+        fwd_thread=event.fwd_thread or (event.thread if event.scope == BACKWARD_FUNCTION else 0),
+        input_shapes=event.input_shapes,
+        stack=event.stack,
+        scope=event.scope,
+        cpu_memory_usage=event.cpu_memory_usage,
+        sequence_nr=event.sequence_nr,
+        is_legacy=True,
+        flops=event.flops,
+        trace_name=event.trace_name,
+        is_python_function=event.is_python_function,
+    )
+
+
+def _by_time(event: FunctionEvent) -> tuple[float, float]:
+    return event.time_range.start, -event.time_range.end
 
 
 class profile:
@@ -68,9 +99,9 @@ class profile:
         if not self.enabled:
             return None
         self._inner.__exit__(exc_type, exc_val, exc_tb)
-        self.function_events = self._inner.function_events
-        for event in self.function_events:
-            event.note(is_legacy=True, overload_name=None, activity_type=None, device_index=0)
+        found = sorted(map(_legacy_event, self._inner.function_events), key=_by_time)
+        self.function_events = EventList(found, profile_memory=self.profile_memory, with_flops=self.with_flops)
+        self.function_events._build_tree()
         return False
 
     def __repr__(self) -> str:
