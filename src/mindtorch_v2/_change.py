@@ -33,10 +33,17 @@ def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
         )
     if op.rule is not None:
         _refuse_shared_inputs(outs[0], given)
+    if op.name in _COMPUTED_IN_OUT:
+        given = tuple(
+            outs[0].dtype if a.name == "dtype" and v is None else v
+            for a, v in zip(op.schema.arguments, given, strict=True)
+        )
     results = compute(op, given)
     arrays = [as_array(a) for a in ([results] if len(op.schema.returns) == 1 else results)]
+    if op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT):
+        _require_dtypes(outs, arrays)
     if op.strict_out:
-        _require_own_memory(given, outs, arrays if op.strict_out == "exact" else ())
+        _require_own_memory(given, outs)
     for o, a in zip(outs, arrays, strict=True):
         write_out(o, a)
     if len(outs) == 1:
@@ -52,12 +59,32 @@ def _refuse_shared_inputs(out: Tensor, given: tuple[Any, ...]) -> None:
                 refuse_shared(out._a, value._a)
 
 
-def _require_own_memory(given: tuple[Any, ...], outs: list[Tensor], arrays: Iterable[Any]) -> None:
-    """Refuse `out=` tensors that lie in the memory of an input, or are not of the dtypes of the results."""
-    for o, a in zip(outs, arrays, strict=False):
+# Reductions that compute in the dtype of `out=`, and other rows whose results are cast to it; elementwise ones are too.
+_COMPUTED_IN_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
+_CAST_TO_OUT = _COMPUTED_IN_OUT | {
+    "mean",
+    "nanmean",
+    "var",
+    "std",
+    "logsumexp",
+    "any",
+    "all",
+    "cat",
+    "_fft_c2c",
+    "_fft_r2c",
+}
+
+
+def _require_dtypes(outs: list[Tensor], arrays: Iterable[Any]) -> None:
+    """Refuse `out=` tensors that are not of the dtypes of the results."""
+    for o, a in zip(outs, arrays, strict=True):
         if o._a.dtype != a.dtype:
             names = (FROM_NUMPY[x.dtype].cpp_name for x in (a, o._a))
             raise RuntimeError("Expected out tensor to have dtype {}, but got {} instead".format(*names))
+
+
+def _require_own_memory(given: tuple[Any, ...], outs: list[Tensor]) -> None:
+    """Refuse `out=` tensors that lie in the memory of an input."""
     inputs = [v for value in given for v in (value if isinstance(value, (list, tuple)) else (value,))]
     for o in outs:
         for v in inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -206,24 +207,35 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return not (from_.category == 1 and to.category == 1 and from_.is_signed and not to.is_signed and to is bool_)
 
 
+# Python's own types, where a dtype is asked for.
+PYTHON_TYPES: dict[Any, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def as_dtype(d: Any) -> Any:
+    """A dtype argument with Python's types replaced by the dtypes they stand for; anything else as it is."""
+    return PYTHON_TYPES[d] if type(d) is type and d in PYTHON_TYPES else d
+
+
 class finfo:
     """Machine limits of a floating point type."""
 
     __slots__ = ("dtype", "bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution")
 
     def __init__(self, type: dtype | None = None) -> None:
-        d = _Default.real if type is None else type
+        d = _Default.real if type is None else as_dtype(type)
         if d.is_complex:
             d = d.to_real()
         if not d.is_floating_point:
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d!r}'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         limits: Any = ml_dtypes.finfo
         info = limits(d.np)
         self.dtype = d.name
         self.bits = d.itemsize * 8
         self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
         self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = float(info.resolution)
+        self.resolution = 10.0 ** round(math.log10(float(info.resolution)))
 
     def __repr__(self) -> str:
         return (
@@ -244,13 +256,16 @@ class iinfo:
     __slots__ = ("dtype", "bits", "max", "min")
 
     def __init__(self, type: dtype) -> None:
+        type = as_dtype(type)
+        if type is bool_:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
         if type.category != 1:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type!r}'")
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         info = np.iinfo(type.np)
         self.dtype, self.bits, self.max, self.min = type.name, info.bits, int(info.max), int(info.min)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and other.dtype == self.dtype

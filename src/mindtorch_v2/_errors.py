@@ -30,6 +30,9 @@ class LinAlgError(RuntimeError):
     """A matrix does not have what was asked of it: an inverse, a factor, convergence."""
 
 
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as torch's is called
+
+
 def shape_text(shape: Sequence[int]) -> str:
     """`[2, 3]`, as torch prints sizes in messages."""
     return "[" + ", ".join(str(int(n)) for n in shape) + "]"

@@ -368,6 +368,8 @@ def forward_source(op: Any, flags: int | None = None) -> str:
     if op.differentiable:
         lines.add("global SEQ")
     _unpack_varargs(lines, op)
+    for name in (a.python_name for a in op.schema.arguments if a.type in ("ScalarType", "ScalarType?")):
+        lines.add(f"if type({name}) is type: {name} = AS_DTYPE({name})")
     if flags is None or not op.records:
         lines.add(f"if HOOK: return {_slow(op)}")
     else:

@@ -19,6 +19,7 @@ from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
 from .ops import convert, creation
+from .ops.data import array_of
 from .ops.split import unbind
 from .ops.view import _detach
 
@@ -85,19 +86,26 @@ def __bool__(self: Tensor) -> bool:
     return bool(is_nonzero(self))
 
 
+def _only(t: Tensor) -> Any:
+    """The one element of a tensor."""
+    if t._a.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(t)
+
+
 @method
 def __float__(self: Tensor) -> float:
-    return float(item(self))
+    return float(_only(self))
 
 
 @method
 def __int__(self: Tensor) -> int:
-    return int(item(self))
+    return int(_only(self))
 
 
 @method
 def __complex__(self: Tensor) -> complex:
-    return complex(item(self))
+    return complex(_only(self))
 
 
 @method
@@ -340,7 +348,7 @@ def _legacy_array(args: tuple[Any, ...], d: DType) -> Any:
         given = args[0]
         if isinstance(given, Size):
             return np.empty(tuple(given), d.np)
-        return convert.array_of(given, d)
+        return array_of(given, d)
     return np.empty(tuple(int(n) for n in args), d.np)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _tap
 from ._compute import attach_outputs
-from ._dtype import FROM_NUMPY, bfloat16, combine, float16
+from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, float16
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
 from ._inputs import freeze, input_argument, layout_of
@@ -138,6 +138,7 @@ def fill() -> None:
         LANES=_tap.LANES,
         LANE=_new_lane,
         INPUT_IDS=_tap.INPUT_IDS,
+        AS_DTYPE=as_dtype,
         INTERN=_tap.intern_inputs,
         INPUT=input_argument,
         FREEZE=freeze,

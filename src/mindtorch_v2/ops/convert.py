@@ -16,6 +16,7 @@ from .._op import composite, op, value
 from .._tensor import LAZY, Conjugated, Tensor, make, settle_class, storage_of
 from ..autograd import grad_mode
 from . import creation
+from .data import array_of
 from .view import _detach, _detach_
 
 
@@ -43,6 +44,8 @@ def _to_copy(
 def _float_to_int(a: Any, np_type: Any) -> Any:
     """Truncation; small types wrap around through int64 as C does."""
     if np_type.itemsize < 8:
+        if np_type.itemsize == 4 and a.size > 4096 and np.min(a) >= -(2.0**31) and np.max(a) < 2.0**31:
+            return a.astype(np_type)
         return a.astype(np.int64).astype(np_type)
     return a.astype(np_type)
 
@@ -97,7 +100,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
             continue
         if isinstance(argument, Tensor):
             dtype, device = argument.dtype, argument.device
-        elif isinstance(argument, DType):
+        elif isinstance(argument, DType) or argument in _dtype.PYTHON_TYPES:
             dtype = argument
         elif isinstance(argument, (str, _device.device)):
             device = argument
@@ -108,6 +111,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
                 f"to() received an invalid combination of arguments - got ({type(argument).__name__}); expected a "
                 "torch.dtype, a torch.device (or its name) or a Tensor"
             )
+    dtype = _dtype.as_dtype(dtype)
     if flags:
         non_blocking, copy = (*flags, copy)[:2] if len(flags) > 1 else (flags[0], copy)
     if memory_format is not None and memory_format not in (_device.preserve_format, _device.contiguous_format):
@@ -187,101 +191,6 @@ def is_nonzero(self: Tensor) -> bool:
 
 
 # --- tensors from data ------------------------------------------------------------------------------------------------
-
-
-def _leaf(data: Any) -> Any:
-    """The first element of nested sequences."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def _plain_data(data: Any) -> Any:
-    """Nested sequences with tensors replaced by their arrays."""
-    if isinstance(data, Tensor):
-        return data._a
-    if isinstance(data, (list, tuple)):
-        return [_plain_data(d) for d in data] if _holds_tensors(data) else data
-    return data
-
-
-def _holds_tensors(data: Any) -> bool:
-    first = data[0] if data else None
-    return isinstance(first, (Tensor, list, tuple)) or any(isinstance(d, Tensor) for d in data)
-
-
-def array_of(data: Any, d: DType | None) -> Any:
-    """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
-    if isinstance(data, Tensor):
-        return data._a.astype(data._a.dtype if d is None else d.np)
-    if isinstance(data, np.ndarray):
-        return canonical(data, d)
-    leaf = _leaf(data)
-    if isinstance(leaf, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if not isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray, Tensor, list, tuple)):
-        if not hasattr(leaf, "__array__") and not hasattr(leaf, "__array_interface__") and not hasattr(leaf, "__len__"):
-            if hasattr(leaf, "__index__") or hasattr(leaf, "__float__"):
-                return np.asarray(float(leaf) if not hasattr(leaf, "__index__") else int(leaf)).astype(
-                    np.int64 if d is None and hasattr(leaf, "__index__") else (d or _dtype.get_default_dtype()).np
-                )
-            raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
-    plain = _plain_data(data)
-    try:
-        a = np.array(plain)
-    except ValueError:
-        raise ragged(data) from None
-    except OverflowError:
-        raise RuntimeError("Overflow when unpacking long long") from None
-    if a.dtype == object:
-        raise _object_error(data, a)
-    if d is None:
-        d = _found_dtype(a, leaf)
-    return a.astype(d.np) if a.dtype != d.np else a
-
-
-def _found_dtype(a: Any, leaf: Any) -> DType:
-    if isinstance(leaf, (np.generic, np.ndarray, Tensor)):
-        return FROM_NUMPY[a.dtype]
-    if a.size == 0 or a.dtype.kind == "f":
-        return _dtype.get_default_dtype()
-    if a.dtype.kind == "c":
-        return _dtype.default_complex()
-    return FROM_NUMPY[a.dtype]
-
-
-def _object_error(data: Any, a: Any) -> Exception:
-    for element in a.reshape(-1):
-        if isinstance(element, (list, tuple)):
-            return ragged(data)
-        if isinstance(element, int):
-            return RuntimeError("Overflow when unpacking long long")
-        if not isinstance(element, (int, float, complex)):
-            return RuntimeError(f"Could not infer dtype of {type(element).__name__}")
-    return ragged(data)
-
-
-def ragged(data: Any, dim: int = 0) -> ValueError:
-    """The error for nested sequences of unequal length, naming where."""
-    if isinstance(data, (list, tuple)) and data:
-        lengths = [len(d) if isinstance(d, (list, tuple)) else -1 for d in data]
-        for n in lengths:
-            if n != lengths[0]:
-                if n == -1:
-                    return ValueError(f"expected sequence of length {lengths[0]} at dim {dim + 1} (got {n})")
-                return ValueError(f"expected sequence of length {lengths[0]} at dim {dim + 1} (got {n})")
-        for d in data:
-            if isinstance(d, (list, tuple)):
-                error = ragged(d, dim + 1)
-                if "dim" in str(error):
-                    return error
-    return ValueError("too many dimensions or unequal lengths in nested sequence")
-
-
-def canonical(a: Any, d: DType | None = None) -> Any:
-    """A copy of an array in the NumPy dtype object a tensor of it has."""
-    found = _dtype.from_numpy_dtype(a.dtype) if d is None else d
-    return np.array(a, dtype=found.np, order="C", subok=False)
 
 
 def filled_from(a: Any, where: _device.device) -> Tensor:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .._change import type_name
+from .._dtype import FROM_NUMPY
 from .._front import front
 from .._tensor import make
 from ..kernels import conv
@@ -22,7 +24,7 @@ from .matrix import cpp_name
 from .network import composite, explicit, op
 from .padding import constant_pad_nd
 from .sizes import expanded
-from .view import permute, reshape, type_text, unsqueeze
+from .view import permute, reshape, unsqueeze
 
 # --- the general operator ---------------------------------------------------------------------------------------------
 
@@ -31,10 +33,8 @@ def _check_types(x: Any, weight: Any, bias: Any) -> None:
     if bias is not None and bias.dtype != x.dtype:
         raise RuntimeError(f"Input type ({cpp_name(x)}) and bias type ({cpp_name(bias)}) should be the same")
     if x.dtype != weight.dtype:
-        raise RuntimeError(
-            f"Input type ({type_text(x)}) and weight type ({type_text(weight)}) should be the same or input should be a "
-            "MKLDNN tensor and weight is a dense tensor"
-        )
+        have, given = (type_name(FROM_NUMPY[a.dtype]) for a in (x, weight))
+        raise RuntimeError(f"expected scalar type {have} but found {given}")
     if x.dtype.kind == "b":
         raise not_implemented("slow_conv2d_cpu", x.dtype)
 

@@ -25,23 +25,33 @@ def np_dtype(d: DType | None) -> Any:
     """The NumPy dtype of a dtype argument; the default floating point type for None."""
     if d is None:
         return _dtype.get_default_dtype().np
-    if isinstance(d, DType):
-        return d.np
+    found = _dtype.as_dtype(d)
+    if isinstance(found, DType):
+        return found.np
     raise TypeError(f"dtype must be torch.dtype (got {type(d).__name__}: {d!r})")
 
 
 def checked_size(size: Any) -> tuple[int, ...]:
     """A size as plain ints; negative ones are an error."""
     sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    for n in sizes:
-        if isinstance(n, (float, str)):
-            raise TypeError(
-                f"empty(): argument 'size' must be tuple of ints, but found element of type {type(n).__name__}"
-            )
     sizes = tuple(int(n) for n in sizes)
     if any(n < 0 for n in sizes):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
     return sizes
+
+
+def _check_size(name: str, size: Any) -> None:
+    """TypeError, in torch's words, for what is no size."""
+    if isinstance(size, (int, np.integer, Tensor)):
+        return
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    for position, n in enumerate(size, 1):
+        if not isinstance(n, (int, np.integer, Tensor)) and not hasattr(n, "__index__"):
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos {position} with error \"type must be tuple "
+                f'of ints,but got {type(n).__name__}"'
+            )
 
 
 def blank(size: Any, np_type: Any, device: Any) -> Any:
@@ -89,7 +99,7 @@ def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> 
 
 def fill_dtype(value: Any, dtype: Any) -> DType:
     """The dtype of `full` where none is given: that of the value."""
-    return dtype if dtype is not None else _dtype.number_type(value)
+    return _dtype.as_dtype(dtype) if dtype is not None else _dtype.number_type(value)
 
 
 @op(
@@ -199,9 +209,15 @@ def _factory(name: str, row: Any, value: Any) -> Any:
     def make_filled(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                     pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
                     names: Any = None, **kw: Any) -> Tensor:  # fmt: skip
+        given = size != ()
         if len(size) == 1 and type(size[0]) is not int:
             size = size[0]
-        if dtype is device is out and type(size) is tuple and not (requires_grad or kw or _device._default_stack):
+        if (
+            dtype is device is out
+            and type(size) is tuple
+            and given
+            and not (requires_grad or kw or _device._default_stack)
+        ):
             if not _tap.NAMESPACE["HOOK"] and _all_ints(size):
                 try:
                     made = np.empty(size, _dtype._Default.real.np)
@@ -212,6 +228,9 @@ def _factory(name: str, row: Any, value: Any) -> Any:
                 return make(made)
         if "size" in kw:
             size = kw.pop("size")
+        elif not given:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+        _check_size(name, size)
         if kw:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kw))}'")
         if out is not None:

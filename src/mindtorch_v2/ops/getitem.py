@@ -23,7 +23,8 @@ from ..autograd import overrides
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import make_view
 from . import creation
-from .convert import array_of, filled_from, item
+from .convert import filled_from, item
+from .data import array_of
 from .index import index as index_op
 from .index import index_put_, warn_bytes
 from .part import select, slice_
@@ -43,6 +44,8 @@ def out_of_bounds(i: int, dim: int, size: int) -> IndexError:
 
 def _select(self: Tensor, dim: int, i: int, real_dim: int) -> Tensor:
     shape = self._a.shape
+    if not shape and i != 0:
+        raise out_of_bounds(i, 0, 0)
     if not shape:
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
@@ -164,8 +167,8 @@ def taken_apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
     spans = [_span(part) for part in given]
     n = self._a.ndim
     if sum(spans) > n:
-        if n == 0 and len(given) == 1 and type(given[0]) is int:
-            _select(self, 0, given[0], 0)
+        if n == 0 and type(index) is int:
+            _select(self, 0, index, 0)
         raise IndexError(f"too many indices for tensor of dimension {n}")
     result, dim, real_dim = self, 0, 0
     found: list[Tensor | None] = []

@@ -20,7 +20,7 @@ from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype
 def range_dtype(dtype: Any, *values: Any) -> DType:
     """The dtype of a range where none is given: int64 unless a bound is a float."""
     if dtype is not None:
-        return dtype
+        return _dtype.as_dtype(dtype)
     return _dtype.get_default_dtype() if any(isinstance(v, (float, np.floating)) for v in values) else _dtype.int64
 
 
@@ -198,7 +198,7 @@ def _linear_range(name: str, array: Any) -> None:
 
 def bounds_dtype(dtype: Any, start: Any, end: Any) -> DType:
     if dtype is not None:
-        return dtype
+        return _dtype.as_dtype(dtype)
     is_complex = isinstance(start, complex) or isinstance(end, complex)
     return _dtype.default_complex() if is_complex else _dtype.get_default_dtype()
 

@@ -1,0 +1,190 @@
+"""From Python data to arrays: what dtype numbers, nested sequences, arrays and tensors have together, and what is wrong
+with those that make no tensor. It knows no operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _dtype
+from .._dtype import FROM_NUMPY, promote_types
+from .._dtype import dtype as DType
+from .._floating import quiet
+from .._tensor import Tensor
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def array_of(data: Any, d: Any) -> Any:
+    """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
+    wanted: DType | None = _dtype.as_dtype(d)
+    if isinstance(data, Tensor):
+        return data._a.astype(data._a.dtype if wanted is None else wanted.np)
+    if isinstance(data, np.ndarray):
+        return canonical(data, wanted)
+    leaf = _leaf(data)
+    if isinstance(leaf, str):
+        raise _text_error(data)
+    if not isinstance(leaf, (*_NUMBERS, np.ndarray, Tensor, list, tuple)):
+        if not any(hasattr(leaf, name) for name in ("__array__", "__array_interface__", "__len__")):
+            return _converted(leaf, wanted)
+    if _holds_tensors(data):
+        data, wanted = _unwrapped(data), wanted or _common_dtype(data)
+    a = _array(data)
+    if wanted is None:
+        wanted = _found_dtype(a, leaf)
+    return a if a.dtype == wanted.np else _cast(a, wanted)
+
+
+def canonical(a: Any, d: DType | None = None) -> Any:
+    """A copy of an array in the NumPy dtype object a tensor of it has."""
+    found = _dtype.from_numpy_dtype(a.dtype) if d is None else d
+    return np.array(a, dtype=found.np, order="C", subok=False)
+
+
+def _leaf(data: Any) -> Any:
+    """The first element of nested sequences."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _converted(leaf: Any, wanted: DType | None) -> Any:
+    """An object that can be taken as a number, by itself."""
+    if hasattr(leaf, "__index__"):
+        return np.asarray(int(leaf)).astype((wanted or _dtype.int64).np)
+    if hasattr(leaf, "__float__"):
+        return np.asarray(float(leaf)).astype((wanted or _dtype.get_default_dtype()).np)
+    raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
+
+
+# --- tensors among the elements ---------------------------------------------------------------------------------------
+
+
+def _holds_tensors(data: Any) -> bool:
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    if isinstance(data[0], (list, tuple)):
+        return any(_holds_tensors(d) for d in data)
+    return any(isinstance(d, Tensor) for d in data)
+
+
+def _elements(data: Any) -> Iterator[Any]:
+    if isinstance(data, (list, tuple)):
+        for d in data:
+            yield from _elements(d)
+    else:
+        yield data
+
+
+def _common_dtype(data: Any) -> DType:
+    """What the elements promote to, tensors counting as what they are."""
+    found: DType | None = None
+    for element in _elements(data):
+        if isinstance(element, Tensor):
+            one = element.dtype
+        elif isinstance(element, np.generic):
+            one = _dtype.from_numpy_dtype(element.dtype)
+        else:
+            one = _dtype.number_type(element)
+        found = one if found is None else promote_types(found, one)
+    assert found is not None
+    return found
+
+
+def _unwrapped(data: Any) -> Any:
+    """Nested sequences with tensors of one element replaced by their values."""
+    if isinstance(data, (list, tuple)):
+        return [_unwrapped(d) for d in data]
+    if not isinstance(data, Tensor):
+        return data
+    if data._a.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return data._a.item()
+
+
+# --- arrays of sequences ----------------------------------------------------------------------------------------------
+
+
+def _array(data: Any) -> Any:
+    try:
+        a = np.array(data)
+    except ValueError:
+        raise _ragged(data) from None
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    if a.dtype.kind == "O":
+        raise _object_error(data, a)
+    if a.dtype.kind in "US":
+        raise TypeError("new(): invalid data type 'str'")
+    if a.dtype == np.uint64 and isinstance(_leaf(data), int):
+        raise ValueError("Overflow when unpacking long long")
+    return a
+
+
+def _found_dtype(a: Any, leaf: Any) -> DType:
+    if isinstance(leaf, (np.generic, np.ndarray)):
+        return FROM_NUMPY[a.dtype]
+    if a.size == 0 or a.dtype.kind == "f":
+        return _dtype.get_default_dtype()
+    if a.dtype.kind == "c":
+        return _dtype.default_complex()
+    return FROM_NUMPY[a.dtype]
+
+
+def _cast(a: Any, wanted: DType) -> Any:
+    """The array in a dtype that was asked for; integers must have room in it."""
+    if a.dtype.kind == "c" and wanted.category < 3:
+        raise TypeError("must be real number, not complex")
+    if wanted.category == 1 and a.size and a.dtype.kind in "iuf":
+        limits = np.iinfo(wanted.np)
+        least = limits.min or -limits.max
+        if a.max() > limits.max or a.min() < least:
+            raise RuntimeError(f"value cannot be converted to type {wanted.name} without overflow")
+    with quiet():
+        return a.astype(wanted.np)
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def _text_error(data: Any) -> Exception:
+    if isinstance(data, (list, tuple)):
+        return ValueError("too many dimensions 'str'")
+    return TypeError("new(): invalid data type 'str'")
+
+
+def _object_error(data: Any, a: Any) -> Exception:
+    for element in a.reshape(-1):
+        if isinstance(element, (list, tuple)):
+            return _ragged(data)
+        if not isinstance(element, (int, float, complex)):
+            return RuntimeError(f"Could not infer dtype of {type(element).__name__}")
+    return ValueError("Overflow when unpacking long long")
+
+
+def _ragged(data: Any) -> Exception:
+    """The error for nested sequences that are not of one shape, naming where."""
+    lengths: list[int] = []
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        lengths.append(len(first))
+        first = first[0]
+    return _misfit(data, lengths, 0, first) or ValueError("the nested sequences are not of one shape")
+
+
+def _misfit(data: Any, lengths: list[int], dim: int, first: Any) -> Exception | None:
+    if dim == len(lengths):
+        if not isinstance(data, (list, tuple)):
+            return None
+        if isinstance(first, float):
+            return TypeError("must be real number, not list")
+        return TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
+    if not isinstance(data, (list, tuple)):
+        return TypeError("not a sequence")
+    if len(data) != lengths[dim]:
+        return ValueError(f"expected sequence of length {lengths[dim]} at dim {dim} (got {len(data)})")
+    found = (_misfit(d, lengths, dim + 1, first) for d in data)
+    return next((error for error in found if error is not None), None)
