@@ -486,6 +486,81 @@ def test_a_full_disk_stops_the_spool_and_nothing_else(
     assert len(found) >= 3
 
 
+def test_a_spool_says_why_it_stopped(small_disk: Callable[[int], None], tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path):
+        with op("before"):
+            pass
+        flush()
+        small_disk(0)
+        with op("after"):
+            pass
+        with pytest.warns(RuntimeWarning, match="cannot write to its spool"):
+            flush()
+    assert "the process ended while it recorded" in recover(path).notes[0]
+    small_disk(1 << 20)
+    path.write_bytes(
+        path.read_bytes() + spool_of((spool.STOPPED, {"why": "OSError: no space"}))[len(spoolfile.MAGIC) :]
+    )
+    assert recover(path).notes[0].startswith("the spool could not be written any more (OSError: no space): recovered")
+
+
+def test_a_few_words_fit_on_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+
+    def write(descriptor: int, data: Any) -> int:
+        if len(data) > 120:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data)
+
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path):
+        with op("before"):
+            pass
+        flush()
+        monkeypatch.setattr(spoolfile.os, "write", write)
+        for _ in range(200):
+            with op("after"):
+                pass
+        with pytest.warns(RuntimeWarning, match="No space left"):
+            flush()
+    found = recover(path)
+    assert names(found) == ["before"]
+    assert "(OSError: [Errno 28] No space left on device)" in found.notes[0]
+    assert found.notes[0].endswith("what came later is not in it")
+
+
+def test_two_profilers_do_not_share_a_spool(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    with profile(spool=path), op("first"):
+        flush()
+        with pytest.raises(OSError, match="another profiler is writing its spool to this file"):
+            profile(spool=path).start()
+    assert names(recover(path)) == ["first"]
+    with profile(spool=path), op("second"):
+        pass
+    assert names(recover(path)) == ["second"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_does_not_keep_the_file_of_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "run.mtspool"
+    hold, release = os.pipe()
+    with profile(spool=path), op("parent"):
+        child = os.fork()
+        if child == 0:
+            os.close(release)
+            os.read(hold, 1)
+            os._exit(0)
+    with profile(spool=path), op("again"):
+        pass
+    os.close(release)
+    os.waitpid(child, 0)
+    os.close(hold)
+    assert names(recover(path)) == ["again"]
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_disk_that_is_full_from_the_start() -> None:
     prof = profile(spool="/dev/full")

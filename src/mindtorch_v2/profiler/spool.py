@@ -7,6 +7,7 @@ that whoever reads it needs neither this process nor its code. It does not know 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import struct
@@ -29,7 +30,7 @@ from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
 from .spoolfile import SpoolFile
 
 # Sorts of chunks. All but rows and memory are JSON.
-HEADER, BEGIN, STATE, END, CLOSE = b"H", b"W", b"O", b"E", b"C"
+HEADER, BEGIN, STATE, END, CLOSE, STOPPED = b"H", b"W", b"O", b"E", b"C", b"X"
 THREADS, KINDS, INPUTS, TEXTS, STACKS = b"T", b"K", b"I", b"F", b"S"
 ROWS, MEMORY = b"R", b"M"
 # What rows and memory begin with: window, lane, and the place of the first row in the lane.
@@ -142,6 +143,12 @@ class Spool:
                 self._file.reopen()
                 self._closed = False
 
+    def leave(self) -> None:
+        """In a forked child: let go of the file, which is its parent's."""
+        if not self._closed:
+            self._closed = True
+            self._file.leave()
+
     def close(self) -> None:
         """The profiler ends in order."""
         with self.lock:
@@ -175,6 +182,9 @@ class Spool:
 
     def _fail(self, error: Exception, remedy: str) -> None:
         self.failure = f"{type(error).__name__}: {error}"
+        # A disk that has no room for rows may have some for a few words.
+        with contextlib.suppress(OSError):
+            self._file.append(STOPPED, json.dumps({"why": self.failure}).encode())
         message = (
             f"the profiler cannot write to its spool {self.path!r} any more ({self.failure}). It holds what was "
             f"recorded before; the rest stays in memory. {remedy}"
@@ -374,14 +384,15 @@ def _record_of(piece: _Piece) -> LaneRecord:
 _spools: weakref.WeakSet[Spool] = weakref.WeakSet()
 
 
-def _unlock() -> None:
-    """In a forked child, where a thread that held a lock is no more."""
+def _leave() -> None:
+    """In a forked child, where a thread that held a lock is no more, and which is not to write."""
     for spool in list(_spools):
         spool.lock = threading.RLock()
+        spool.leave()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
+    os.register_at_fork(after_in_child=_leave)
 
 
 @atexit.register

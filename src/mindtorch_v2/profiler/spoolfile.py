@@ -6,12 +6,17 @@ It does not know what the chunks hold.
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
+
+if sys.platform != "win32":
+    import fcntl
 
 MAGIC = b"mtspool\x01"
 # Starts each chunk, so that a reader finds the next one after a damaged one.
@@ -26,12 +31,26 @@ def _checksum(sort: int, payload: bytes | memoryview) -> int:
 
 
 class SpoolFile:
-    """A spool that is written. Every chunk goes to the operating system at once, hence outlives this process."""
+    """A spool that is written. Every chunk goes to the operating system at once, hence outlives this process.
+
+    Nobody else writes to the file meanwhile: a second one that wants to is told so.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+        self._fd = self._opened(os.O_CREAT)
+        if os.fstat(self._fd).st_size:
+            os.ftruncate(self._fd, 0)
         self.offset = 0
+
+    def _opened(self, flags: int) -> int:
+        descriptor = os.open(self.path, os.O_RDWR | flags | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            _lock(descriptor, self.path)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     def start(self) -> None:
         self._write(MAGIC)
@@ -53,11 +72,32 @@ class SpoolFile:
         self.offset += len(data)
 
     def close(self) -> None:
+        if sys.platform != "win32":
+            # Forked children may have the file open as well.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        os.close(self._fd)
+
+    def leave(self) -> None:
+        """In a forked child, whose file it is not."""
         os.close(self._fd)
 
     def reopen(self) -> None:
         """Go on where the file ended."""
-        self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        self._fd = self._opened(os.O_APPEND)
+
+
+def _lock(descriptor: int, path: str) -> None:
+    if sys.platform == "win32":
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        reason = "another profiler is writing its spool to this file: give each one its own, with the rank in its name"
+        raise OSError(errno.EBUSY, reason, path) from None
+    except OSError:
+        # A file system without locks.
+        return
 
 
 class Frame(NamedTuple):

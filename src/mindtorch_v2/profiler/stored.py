@@ -154,6 +154,8 @@ class Contents:
         self.metadata: dict[str, Any] = {}
         self.trace_id = ""
         self.closed = False
+        # Why the spool could not be written any more.
+        self._stopped = ""
         self._threads: dict[int, tuple[int, str]] = {}
         self._kinds: dict[int, tuple[Kind, str]] = {}
         self._inputs: dict[tuple[int, int], StoredInputs] = {}
@@ -163,6 +165,7 @@ class Contents:
             spool.BEGIN: self._read_begin,
             spool.STATE: self._read_state,
             spool.END: self._read_end,
+            spool.STOPPED: self._read_stopped,
             spool.THREADS: self._read_threads,
             spool.KINDS: self._read_kinds,
             spool.INPUTS: self._read_inputs,
@@ -208,6 +211,9 @@ class Contents:
         if said.get("version", 1) != 1:
             raise ValueError(f"expected version 1, got {said['version']}; read it with the release that wrote it")
         self.header.update(said)
+
+    def _read_stopped(self, said: Any) -> None:
+        self._stopped = _text(said["why"])
 
     def _read_begin(self, said: Any) -> None:
         known = {entry.name for entry in dataclasses.fields(RecordOptions)}
@@ -279,11 +285,13 @@ class Contents:
             self.notes.insert(0, "the spool ended in order: nothing is missing at its end")
         elif unfinished:
             last = (unfinished[-1].stop_ns - unfinished[-1].start_ns) / 1e9
-            self.notes.insert(
-                0,
-                f"the process ended while it recorded: recovered up to {last:.3f} s after the start of the window; "
-                "what came later, one second at most, is lost",
-            )
+            what, later = "the process ended while it recorded", "what came later, one second at most, is lost"
+            if self._stopped:
+                what, later = (
+                    f"the spool could not be written any more ({self._stopped})",
+                    "what came later is not in it",
+                )
+            self.notes.insert(0, f"{what}: recovered up to {last:.3f} s after the start of the window; {later}")
         else:
             self.notes.insert(
                 0, "the program ended without stopping the profiler; every window that it had recorded is complete"
