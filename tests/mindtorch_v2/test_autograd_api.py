@@ -30,6 +30,15 @@ def close(t: Any, *values: float) -> bool:
 # --- backward and grad ------------------------------------------------------------------------------------------------
 
 
+def test_the_newest_node_goes_first() -> None:
+    x, order = leaf(1.0), []
+    made = [x * factor for factor in (2, 3, 4)]
+    for place, tensor in enumerate(made):
+        tensor.register_hook(lambda g, place=place: order.append(place))
+    (made[1] + made[2] + made[0]).backward()
+    assert order == [2, 1, 0]
+
+
 def test_backward_fills_grad_of_leaves() -> None:
     x, y = leaf(2.0), leaf(3.0)
     (x * y + x).sum().backward()

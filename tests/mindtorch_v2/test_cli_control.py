@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import tempfile
@@ -99,6 +100,21 @@ def test_a_folder_others_can_enter_is_refused(runtime: str, monkeypatch: pytest.
     os.mkdir(os.path.join(runtime, "mindtorch"), 0o755)
     with pytest.raises(UserError, match="not a folder of yours alone"):
         wire.request(1, {"do": "status"})
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the system does not tell who is at the other end")
+def test_another_user_gets_no_answer(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert wire._is_own_user(ours)
+        monkeypatch.setattr(wire.os, "getuid", lambda: os.geteuid() + 1)
+        assert not wire._is_own_user(ours)
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    monkeypatch.setattr(wire, "_is_own_user", lambda connection: False)
+    with wire.listening(lambda request: {"told": True}), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.path.join(runtime, "mindtorch", f"{os.getpid()}.sock"))
+        assert connection.recv(1) == b""
 
 
 def test_requests_and_failures_come_back(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
