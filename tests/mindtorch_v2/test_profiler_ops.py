@@ -228,3 +228,40 @@ def test_new_tensors_have_no_sequence_number_and_one_dim_is_a_list():
     made, summed = (next(e for e in prof.events() if e.name == name) for name in ("aten::ones_like", "aten::sum"))
     assert made.sequence_nr == -1
     assert summed.concrete_inputs[1] == [1]
+
+
+def _sums(program: Any) -> list[str]:
+    """Which additions the engine makes where gradients meet, accumulating into leaves included."""
+    program()
+    with profile() as prof:
+        program()
+    backward = [event for event in prof.events() if event.cpu_parent is not None]
+    return [event.name.removeprefix("aten::") for event in backward if event.name in ("aten::add", "aten::add_")]
+
+
+def test_gradients_that_meet_are_added_in_place_where_nobody_else_holds_them() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+
+    def twice(y: torch.Tensor) -> None:
+        (y.exp() + y.sin()).sum().backward()
+
+    assert _sums(lambda: (x / x).sum().backward()) == ["add_", "add_"]
+    assert _sums(lambda: twice(x * 2)) == ["add_", "add_"]
+    # Both inputs of an addition get the very same gradient.
+    assert _sums(lambda: (x + x).sum().backward()) == ["add", "add_"]
+    assert _sums(lambda: (x.exp() + x).sum().backward()) == ["add", "add_"]
+
+
+@pytest.mark.parametrize("keep", [lambda g: g, lambda g: g.view(-1), lambda g: g.numpy(), lambda g: g.t()])
+def test_gradients_that_somebody_holds_are_left_alone(keep: Any) -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    kept: list[Any] = []
+    y = x * 2
+    first = y * 3
+    first.register_hook(lambda g: kept.append(keep(g)))
+    (first * 5 + y.exp()).sum().backward()
+    z = x * 2
+    both = z + z.sin()
+    both.register_hook(lambda g: kept.append(keep(g)))
+    (both * 7).sum().backward()
+    assert [float(values.min()) for values in kept] == [float(values.max()) for values in kept] == [5.0, 7.0]

@@ -12,6 +12,8 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from .. import _roles, _tap
 from .._floating import quiet
 from .._tensor import Tensor
@@ -175,26 +177,35 @@ class _Task:
             gradient = door.cast(gradient, dtype)
         buffers = self.buffers
         if node.outputs == 1:
-            there = buffers.get(node)
-            buffers[node] = gradient if there is None else door.add(there, gradient)
+            if node in buffers:
+                gradient = self._sum([buffers.pop(node)], gradient)
+            buffers[node] = gradient
             return
         slots = buffers.get(node)
         if slots is None:
             slots = buffers[node] = [None] * node.outputs
-        slots[nr] = gradient if slots[nr] is None else door.add(slots[nr], gradient)
+        there, slots[nr] = [slots[nr]], None
+        slots[nr] = gradient if there[0] is None else self._sum(there, gradient)
+
+    def _sum(self, holder: list[Any], gradient: Any) -> Any:
+        """What has arrived and a further gradient, added into the former where nobody else can see it."""
+        there = holder.pop()
+        if self.create or sys.getrefcount(there) != ALONE or type(there) is not Tensor or not _is_own(there):
+            return door.add(there, gradient)
+        return door.add_(there, gradient)
 
     def _run_plainly(self, node: Node, holder: list[Any]) -> None:
         """Run one node that nobody watches."""
         arrived = holder[0]
         if arrived is None:
-            self._pass_on(node, ())
+            self._pass_on(node, [])
         elif type(node) is AccumulateGrad:
             del arrived
             store(node, holder, self.create)
         else:
             if node.saved is None:
                 raise RuntimeError(FREED)
-            results = node.run((arrived,) if node.outputs == 1 else tuple(arrived))
+            results = list(node.run((arrived,) if node.outputs == 1 else tuple(arrived)))
             if not self.keep:
                 node.release()
             self._pass_on(node, results)
@@ -202,11 +213,11 @@ class _Task:
     def _evaluate(self, node: Node, holder: list[Any]) -> None:
         """Run one node with all its hooks and captures (as an event of its own) and pass its results on."""
         if not _tap.NAMESPACE["HOOK"]:
-            self._pass_on(node, self._step(node, holder))
+            self._pass_on(node, list(self._step(node, holder)))
             return
         evaluate, inner = node.event_ids()
         with _tap.node_region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
-            self._pass_on(node, self._step(node, holder, inner))
+            self._pass_on(node, list(self._step(node, holder, inner)))
 
     def _step(self, node: Node, holder: list[Any], event: int | None = None) -> tuple[Any, ...]:
         if self.needed is not None and node not in self.needed:
@@ -253,13 +264,16 @@ class _Task:
             return anomaly.run(node, grads)
         return node.run(grads)
 
-    def _pass_on(self, node: Node, results: tuple[Any, ...]) -> None:
+    def _pass_on(self, node: Node, results: list[Any]) -> None:
+        """Hand the results on, and keep none of them."""
         waiting, needed = self.waiting, self.needed
         given = len(results)
         for position, edge in enumerate(node.edges):
             if edge is not None:
                 if position < given and results[position] is not None:
-                    self._deliver(edge, results[position])
+                    gradient, results[position] = results[position], None
+                    self._deliver(edge, gradient)
+                    del gradient
                 following = edge.node if type(edge) is Output else edge
                 left = waiting[following] - 1
                 waiting[following] = left
@@ -298,6 +312,15 @@ def _count_of_local() -> int:
 
 
 ALONE = _count_of_local()
+
+
+def _is_own(t: Tensor) -> bool:
+    """Whether a tensor is all that holds its memory; a reference of a slot and the argument of getrefcount make two."""
+    a = t._a
+    if type(a) is not np.ndarray or not a.flags.c_contiguous or not (t._v is None or sys.getrefcount(t._v) == 2):
+        return False
+    del a
+    return sys.getrefcount(t._a) == 2 and (t._a.base is None or sys.getrefcount(t._a.base) == 2)
 
 
 def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
