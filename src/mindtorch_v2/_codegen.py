@@ -350,6 +350,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add("t0_._v = token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes")
     elif _tap.HELPER is None:
         lines.add("t0_._v = None")
+    lines.add("if INFERRING: MARK(t0_)")
     if op.differentiable:
         need = _load_edges(lines, op, numbers)
         if need:
@@ -390,7 +391,7 @@ def finish_view(lines: Lines, op: Any, flags: int) -> None:
         "    w = t0_._view = NEW(type(b))",
         "    w.base = b.base",
         "    w.replay = None if b.replay is None else COMPOSED(b.replay, t0_)",
-        "w.version = v.version",
+        "w.version = v.version if type(v) is STORAGE else VIEW_VERSION(v)",
     )
     if op.replay is not None:
         lines.add(f"w.replay = REPLAY_{op.ident}(b, {signature(op, defaults=False)})")
@@ -414,6 +415,7 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
         lines.add(f"if type(r{i}) is not ndarray: r{i} = FIX(r{i})")
         lines.add(f"t{i}_ = NEW(Tensor)", f"t{i}_._a = r{i}", f"t{i}_._view = None", f"t{i}_._v = {memory}")
         lines.add(f"t{i}_._ag = None", *([f"t{i}_._k = None"] if flags & _tap.SHAPES else []))
+        lines.add(f"if INFERRING: MARK(t{i}_)")
     if op.differentiable:
         need = _load_edges(lines, op)
         lines.add(f"if ({need}) and GRAD():")

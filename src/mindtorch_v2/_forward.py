@@ -313,7 +313,8 @@ def _mutating_case(
     if build:
         take = "CLONED" if recorded else "BEFORE"
         lines.add(f"if graph: w = {take}({first}, {_keeps_first(op, list(tracked)) or 'False'})")
-    lines.add(*compute, f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()", "v.version += 1")
+    lines.add(*compute, f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()")
+    lines.add("v.version = v.version + 1 if type(v) is STORAGE else NEXT_VERSION(v)")
     if build:
         rest = [a.python_name for a in op.schema.arguments[1:]]
         lines.add(f"if graph: {first}._ag = N_{op.ident}({', '.join(['w', *rest, first])})")

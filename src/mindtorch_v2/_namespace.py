@@ -12,7 +12,7 @@ from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, float16
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
 from ._inputs import freeze, input_argument, layout_of
-from ._storage import CountedStorage, Storage, View
+from ._storage import CountedStorage, Storage, View, mark_inference, next_version, view_version
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
 from .autograd.node import FREED, AccumulateGrad, Node, unpack, unpack_result
@@ -139,6 +139,9 @@ def fill() -> None:
         LANE=_new_lane,
         INPUT_IDS=_tap.INPUT_IDS,
         AS_DTYPE=as_dtype,
+        MARK=mark_inference,
+        NEXT_VERSION=next_version,
+        VIEW_VERSION=view_version,
         INTERN=_tap.intern_inputs,
         INPUT=input_argument,
         FREEZE=freeze,

@@ -56,6 +56,50 @@ class OwnVersion(Storage):
         self.shared = shared
 
 
+class InferenceStorage(Storage):
+    """Memory of a tensor made in inference mode: nobody counts its changes, and no graph may lead through it."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """There is no counter to start."""
+
+    @property
+    def version(self) -> int:
+        if not _NAMESPACE["IN_INFERENCE"]():
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+                "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+            )
+        return 0
+
+    @version.setter
+    def version(self, value: int) -> None:
+        """There is no counter."""
+
+
+def mark_inference(t: Any) -> None:
+    """Note that a new tensor was made in inference mode, if the calling thread is in it."""
+    if t._v is None and _NAMESPACE["IN_INFERENCE"]():
+        t._v = InferenceStorage()
+
+
+def next_version(storage: Any) -> int:
+    """The version after a change in place; inference tensors are changed in inference mode only."""
+    if type(storage) is InferenceStorage and not _NAMESPACE["IN_INFERENCE"]():
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+            "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    return int(storage.version) + 1
+
+
+def view_version(storage: Any) -> int:
+    """The version that a new view is good for; inference tensors have none."""
+    return 0 if type(storage) is InferenceStorage else int(storage.version)
+
+
 class View:
     """How a tensor is a differentiable view: its base tensor and the storage version its grad_fn is good for.
 

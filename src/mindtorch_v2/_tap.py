@@ -50,6 +50,7 @@ OP_FLAGS = SHAPES | STACKS | MEMORY
 NAMESPACE: dict[str, Any] = {
     "__name__": "mindtorch_v2._generated",
     "HOOK": False,
+    "INFERRING": 0,
     # Whether a recorder is all that wants to see ops.
     "RECORDING": False,
     "SEQ": 0,

@@ -15,7 +15,7 @@ from ._device import CPU, META, device, layout, strided
 from ._dtype import FROM_NUMPY, dtype
 from ._meta import MetaArray
 from ._size import Size
-from ._storage import CountedStorage, Storage, View
+from ._storage import CountedStorage, InferenceStorage, Storage, View, mark_inference, next_version
 
 new: Any = object.__new__
 
@@ -117,6 +117,8 @@ class Tensor:
 
     @property
     def _version(self) -> int:
+        if type(self._v) is InferenceStorage:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._v is None else self._v.version
 
     @property
@@ -284,6 +286,8 @@ def make(array: Any) -> Tensor:
     t._ag = None
     t._view = None
     t._v = CountedStorage(array) if _tap.SLOT.flags & _tap.MEMORY else None
+    if _tap.NAMESPACE["INFERRING"]:
+        mark_inference(t)
     return t
 
 
@@ -307,7 +311,8 @@ def storage_of(t: Tensor) -> Storage:
 
 def bump(t: Tensor) -> None:
     """Count one in-place change."""
-    storage_of(t).version += 1
+    storage = storage_of(t)
+    storage.version = next_version(storage)
 
 
 def as_array(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any
@@ -31,7 +32,16 @@ def reset_enabled(token: Token[bool]) -> None:
     _tap.set_lane_grad(_enabled.get())
 
 
-_tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled)
+_tap.NAMESPACE.update(
+    GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled, IN_INFERENCE=is_inference_mode_enabled
+)
+_lock = threading.Lock()
+
+
+def _count_inference(change: int) -> None:
+    """Tell generated code in how many places new tensors are to be marked."""
+    with _lock:
+        _tap.NAMESPACE["INFERRING"] += change
 
 
 class _Mode:
@@ -165,11 +175,13 @@ class inference_mode(_Mode):
         self._before.append((_enabled.get(), _inference.get()))
         set_enabled(not self.mode)
         _inference.set(self.mode)
+        _count_inference(int(self.mode))
 
     def __exit__(self, *exc: object) -> None:
         before = self._before.pop()
         set_enabled(before[0])
         _inference.set(before[1])
+        _count_inference(-int(self.mode))
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)

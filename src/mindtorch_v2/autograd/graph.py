@@ -17,7 +17,7 @@ import numpy as np
 from .. import _tap
 from .._errors import shape_text
 from .._meta import MetaArray, meta
-from .._storage import OfFunction, OneOfMany, Unwatched, View
+from .._storage import OfFunction, OneOfMany, Unwatched, View, view_version
 from .._tensor import Tensor, alias, bump, look_at, new, storage_of
 from . import anomaly, grad_mode
 from .engine import current_run, door
@@ -47,7 +47,7 @@ def live(t: Tensor) -> Any:
     assert view is not None
     base = view.base
     storage = t._v
-    if base._ag is None or storage is None or storage.version == view.version:
+    if base._ag is None or storage is None or view_version(storage) == view.version:
         return t._ag
     if type(view) is OneOfMany or type(view) is OfFunction:
         raise _forbidden(t, "its base or another view of its base has been")
@@ -77,7 +77,7 @@ def untracked(t: Tensor) -> bool:
 def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | None, kind: type[View] = View) -> None:
     """Say that `t` is a differentiable view of `source`."""
     before = source._view
-    version = storage_of(source).version
+    version = view_version(storage_of(source))
     if before is None:
         t._view = kind(source, version, replay)
         return

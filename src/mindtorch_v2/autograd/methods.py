@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .._storage import OwnVersion, Unwatched
+from .._storage import InferenceStorage, OwnVersion, Unwatched
 from .._tensor import LAZY, Parameter, Tensor, alias, in_memory, look_at, make_lazy, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
@@ -49,6 +49,10 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     ag = edge(self)
     if requires_grad:
         if ag is None:
+            if type(self._v) is InferenceStorage and not grad_mode.is_inference_mode_enabled():
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                )
             if not (self.dtype.is_floating_point or self.dtype.is_complex):
                 raise RuntimeError("only Tensors of floating point dtype can require gradients")
             kept = self.__dict__.pop("_grad", None)
@@ -245,7 +249,7 @@ def _base(self: Tensor) -> Tensor | None:
 
 @method
 def is_inference(self: Tensor) -> bool:
-    return grad_mode.is_inference_mode_enabled()
+    return type(self._v) is InferenceStorage
 
 
 @attribute

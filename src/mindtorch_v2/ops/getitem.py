@@ -17,7 +17,7 @@ from .. import _tap
 from .._change import type_name
 from .._device import CPU
 from .._dtype import FROM_NUMPY
-from .._storage import Storage, View
+from .._storage import Storage, View, view_version
 from .._tensor import FAST, PLAIN, Tensor, bump, make, new
 from ..autograd import overrides
 from ..autograd.grad_mode import is_grad_enabled
@@ -236,7 +236,7 @@ def _viewed(self: Tensor, array: Any) -> Tensor:
     if is_grad_enabled():
         before = self._view
         if before is None:
-            t._view = View(self, storage.version)
+            t._view = View(self, view_version(storage))
         else:
             make_view(t, self, None)
     return t

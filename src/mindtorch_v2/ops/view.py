@@ -554,6 +554,12 @@ def _detach(self: Tensor) -> Tensor:
     return alias(self._a, storage_of(self))
 
 
+@front("is_inference")
+def is_inference(input: Any) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return bool(input.is_inference())
+
+
 @composite("detach_(Tensor(a!) self) -> Tensor(a!)")
 def _detach_(self: Tensor) -> Tensor:
     return cut(self)
