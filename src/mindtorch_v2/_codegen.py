@@ -126,6 +126,8 @@ def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
 
     `numbers` names the tensor arguments that are numbers in this case; None where that is not known.
     """
+    if _tap.HELPER is not None:  # which looks at the arguments itself
+        return ", ".join(argument.python_name for argument in op.schema.arguments)
     parts = []
     for argument in op.schema.arguments:
         name = argument.python_name
@@ -138,16 +140,16 @@ def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
             parts.append(constant)
         elif argument.type == "Tensor" and op.takes_numbers and numbers is None:
             parts.append(f"(LAYOUT({name}) if {plain(name)} else {other})")
-        elif argument.type == "Tensor" and not (numbers and argument.name in numbers) and _tap.HELPER is not None:
-            parts.append(name)  # the helper looks its layout up
         elif argument.type == "Tensor" and not (numbers and argument.name in numbers):
             lines.add("try:", f"    k_{name} = {name}._k", "except AttributeError:", f"    k_{name} = None")
             lines.add(f"if k_{name} is None: k_{name} = LAYOUT({name})")
             parts.append(f"k_{name}")
         elif argument.type == "Tensor":
             parts.append(value)
-        elif argument.type in ("int", "bool", "str", "float"):
+        elif argument.type in ("int", "str"):
             parts.append(name)
+        elif argument.type == "bool":
+            parts.append(f"(TRUE_INPUT if {name} is True else FALSE_INPUT if {name} is False else {other})")
         else:
             parts.append(f"({other})")
     return ", ".join(parts)
@@ -327,6 +329,11 @@ def _make_node(lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: 
     )
 
 
+def _no_layout(tensor: str, flags: int) -> list[str]:
+    """A new tensor whose layout nobody has looked up; the helper does not keep them."""
+    return [f"{tensor}._k = None"] if flags & _tap.SHAPES and _tap.HELPER is None else []
+
+
 def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
     if not op.takes_tensors:  # a factory, whose result may live on meta
@@ -338,8 +345,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add("t0_ = WRAP(r0)")
     else:
         lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None", "t0_._ag = None")
-        if flags & _tap.SHAPES:
-            lines.add("t0_._k = None")
+        lines.add(*_no_layout("t0_", flags))
     if flags & _tap.MEMORY and op.calls is not None:
         # The ops of the body have counted the memory.
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None")
@@ -377,7 +383,7 @@ def finish_view(lines: Lines, op: Any, flags: int) -> None:
         f"if v is None: v = {first}._v = STORAGE()",
         "t0_._v = v",
         "t0_._ag = t0_._view = None",
-        *(["t0_._k = None"] if flags & _tap.SHAPES else []),
+        *_no_layout("t0_", flags),
         "if GRAD():",
     )
     lines.depth += 1
@@ -414,7 +420,7 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
         memory = f"COUNTED(r{i})" if flags & _tap.MEMORY else "None"
         lines.add(f"if type(r{i}) is not ndarray: r{i} = FIX(r{i})")
         lines.add(f"t{i}_ = NEW(Tensor)", f"t{i}_._a = r{i}", f"t{i}_._view = None", f"t{i}_._v = {memory}")
-        lines.add(f"t{i}_._ag = None", *([f"t{i}_._k = None"] if flags & _tap.SHAPES else []))
+        lines.add(f"t{i}_._ag = None", *_no_layout(f"t{i}_", flags))
         lines.add(f"if INFERRING: MARK(t{i}_)")
     if op.differentiable:
         need = _load_edges(lines, op)

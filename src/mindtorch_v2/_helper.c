@@ -15,6 +15,10 @@
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && __has_include(<internal/pycore_frame.h>)
+#define RAW_FRAMES /* frames are read where the interpreter keeps them; elsewhere each gets an object first */
+#include <internal/pycore_frame.h>
+#endif
 
 enum { SHAPES = 1, STACKS = 2, MEMORY = 4, ROW_WIDTH = 6, MARK_WIDTH = 3 };
 enum { SKIPPED = 0, MUTED = -1 };
@@ -23,16 +27,15 @@ enum { SKIPPED = 0, MUTED = -1 };
 
 static struct {
     PyObject *make_lane;    /* () -> the calling thread's new lane, or None when nothing records */
-    PyObject *input_ids;    /* dict: inputs key -> id */
-    PyObject *intern;       /* key -> id */
-    PyObject *freeze;       /* key -> hashable key */
-    PyObject *layout;       /* tensor -> layout id, which it keeps in its slot */
-    PyObject *add_stack;    /* (lookup tuple, frame) -> id */
+    PyObject *inputs_id;    /* (arguments of an op, whether it has a schema) -> id */
+    PyObject *add_stack;    /* (chain of modules, frame) -> id */
     PyObject *code_kind;    /* code -> event id, SKIPPED or MUTED */
     PyObject *builtin_kind; /* builtin -> event id */
     PyObject *clock;        /* a clock that replaces ours, or NULL */
+    PyObject *grad_mode;    /* the ContextVar */
+    PyObject *constants;    /* tuple of the types whose instances never change */
     PyTypeObject *tensor, *parameter, *counted;
-    Py_ssize_t array_offset, graph_offset, storage_offset, view_offset, layout_offset; /* the slots of a tensor */
+    Py_ssize_t array_offset, graph_offset, storage_offset, view_offset; /* the slots of a tensor */
     Py_ssize_t node_offsets[6]; /* edges, saved, seq, shape, dtype, hooks */
     int recording, flags;
 } given;
@@ -189,6 +192,7 @@ static PyObject *cut(Ints *ints) {
 
 typedef struct {
     int64_t start, seq, inputs, stack, nbytes, block;
+    int hushes; /* how often tracing was switched off when it began */
 } Open;
 
 typedef struct {
@@ -338,58 +342,136 @@ static PyObject *adopt(PyObject *module, PyObject *lane) {
 
 /* --- stacks ------------------------------------------------------------------------------------------------------------ */
 
-static struct {
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+    return hash ^ hash >> 29;
+}
+
+/* Ids of sequences of ints; equal sequences have one. */
+typedef struct {
     struct Slot {
         uint64_t hash;
         Py_ssize_t at, length;
         int64_t id;
     } *slots;
     size_t room, used;
-    Ints pool, key;
-} stacks;
+    Ints pool;
+} Table;
 
-static void forget_all_stacks(void) {
+static uint64_t hash_of(const Ints *key) {
+    uint64_t hash = 0;
+    for (Py_ssize_t i = 0; i < key->used; i++)
+        hash = mix(hash, (uint64_t)key->data[i]);
+    return hash;
+}
+
+static int64_t find(const Table *table, const Ints *key, uint64_t hash) {
+    for (size_t i = hash; table->room; i++) {
+        struct Slot *known = &table->slots[i & (table->room - 1)];
+        if (!known->id)
+            break;
+        if (known->hash == hash && known->length == key->used &&
+            !memcmp(table->pool.data + known->at, key->data, key->used * sizeof(int64_t)))
+            return known->id;
+    }
+    return 0;
+}
+
+static int grow(Table *table) {
+    size_t room = table->room ? table->room * 2 : 1024;
+    struct Slot *slots = PyMem_RawCalloc(room, sizeof(struct Slot));
+    if (!slots)
+        return -1;
+    for (size_t i = 0; i < table->room; i++)
+        if (table->slots[i].id) {
+            size_t place = table->slots[i].hash & (room - 1);
+            while (slots[place].id)
+                place = (place + 1) & (room - 1);
+            slots[place] = table->slots[i];
+        }
+    PyMem_RawFree(table->slots);
+    table->slots = slots;
+    table->room = room;
+    return 0;
+}
+
+/* Without memory it is forgotten, and asked for again. */
+static void keep(Table *table, const Ints *key, uint64_t hash, int64_t id) {
+    if (table->used * 2 >= table->room && grow(table) < 0)
+        return;
+    Py_ssize_t at = table->pool.used;
+    for (Py_ssize_t i = 0; i < key->used; i++) {
+        int64_t *place = extend(&table->pool, 1);
+        if (!place) {
+            table->pool.used = at;
+            return;
+        }
+        *place = key->data[i];
+    }
+    size_t slot = hash & (table->room - 1);
+    while (table->slots[slot].id)
+        slot = (slot + 1) & (table->room - 1);
+    table->slots[slot] = (struct Slot){hash, at, key->used, id};
+    table->used++;
+}
+
+static void put(Ints *key, int64_t value) {
+    int64_t *place = extend(key, 1);
+    if (place)
+        *place = value;
+}
+
+/* A copy of a key, for while Python code runs, which may come back here. */
+static Ints copied(const Ints *key) {
+    Ints copy = {PyMem_RawMalloc(key->used * sizeof(int64_t)), key->used, key->used};
+    if (copy.data)
+        memcpy(copy.data, key->data, key->used * sizeof(int64_t));
+    else
+        copy.used = 0;
+    return copy;
+}
+
+/* --- stacks ------------------------------------------------------------------------------------------------------------ */
+
+static Table stacks;
+
+static PyObject *forget_stacks(PyObject *module, PyObject *unused) {
     PyMem_RawFree(stacks.slots);
     stacks.slots = NULL;
     stacks.room = stacks.used = 0;
     stacks.pool.used = 0;
-}
-
-static PyObject *forget_stacks(PyObject *module, PyObject *unused) {
-    forget_all_stacks();
     Py_RETURN_NONE;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
-    return hash ^ hash >> 29;
+static void put_frames(Ints *key) {
+#if defined(RAW_FRAMES)
+    for (_PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame; frame; frame = frame->previous) {
+        put(key, (int64_t)(intptr_t)frame->f_code);
+        put(key, _PyInterpreterFrame_LASTI(frame));
+    }
+#else
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        put(key, (int64_t)(intptr_t)code);
+#if PY_VERSION_HEX >= 0x030B0000
+        put(key, PyFrame_GetLasti(frame));
+#else
+        put(key, frame->f_lasti);
+#endif
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+#endif
 }
 
-static int grow_stacks(void) {
-    size_t room = stacks.room ? stacks.room * 2 : 1024;
-    struct Slot *slots = PyMem_RawCalloc(room, sizeof(struct Slot));
-    if (!slots)
-        return -1;
-    for (size_t i = 0; i < stacks.room; i++)
-        if (stacks.slots[i].id) {
-            size_t place = stacks.slots[i].hash & (room - 1);
-            while (slots[place].id)
-                place = (place + 1) & (room - 1);
-            slots[place] = stacks.slots[i];
-        }
-    PyMem_RawFree(stacks.slots);
-    stacks.slots = slots;
-    stacks.room = room;
-    return 0;
-}
-
-static int64_t new_stack(PyFrameObject *frame) {
-    PyObject *lookup = PyTuple_New(stacks.key.used);
-    for (Py_ssize_t i = 0; lookup && i < stacks.key.used; i++)
-        PyTuple_SET_ITEM(lookup, i, PyLong_FromLongLong(stacks.key.data[i]));
-    PyObject *found = lookup ? PyObject_CallFunctionObjArgs(given.add_stack, lookup, frame, NULL) : NULL;
+static int64_t new_stack(Lane *lane) {
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    PyObject *found = frame ? PyObject_CallFunction(given.add_stack, "LO", lane->chain, frame) : NULL;
     int64_t id = found ? PyLong_AsLongLong(found) : 0;
-    Py_XDECREF(lookup);
+    Py_XDECREF(frame);
     Py_XDECREF(found);
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(given.add_stack);
@@ -397,63 +479,35 @@ static int64_t new_stack(PyFrameObject *frame) {
 }
 
 static int64_t stack_id(Lane *lane) {
-    PyFrameObject *first = PyThreadState_GetFrame(PyThreadState_Get()), *frame = first;
-    Py_XINCREF(frame);
-    stacks.key.used = 0;
-    int64_t *place = extend(&stacks.key, 1);
-    if (!place)
-        return 0;
-    *place = lane->chain;
-    uint64_t hash = mix(0, (uint64_t)lane->chain);
-    while (frame) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
-#if PY_VERSION_HEX >= 0x030B0000
-        int lasti = PyFrame_GetLasti(frame);
-#else
-        int lasti = frame->f_lasti * 2;
-#endif
-        if ((place = extend(&stacks.key, 2))) {
-            place[0] = (int64_t)(intptr_t)code;
-            place[1] = lasti;
-        }
-        hash = mix(mix(hash, (uint64_t)(intptr_t)code), (uint64_t)lasti);
-        Py_DECREF(code);
-        PyFrameObject *back = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = back;
+    static Ints key;
+    key.used = 0;
+    put(&key, lane->chain);
+    put_frames(&key);
+    uint64_t hash = hash_of(&key);
+    int64_t id = find(&stacks, &key, hash);
+    if (!id) {
+        Ints copy = copied(&key);
+        if ((id = new_stack(lane)) && copy.used)
+            keep(&stacks, &copy, hash, id);
+        PyMem_RawFree(copy.data);
     }
-    int64_t id = 0;
-    if (stacks.used * 2 >= stacks.room && grow_stacks() < 0)
-        goto done;
-    Py_ssize_t length = stacks.key.used;
-    size_t slot = hash & (stacks.room - 1);
-    for (; stacks.slots[slot].id; slot = (slot + 1) & (stacks.room - 1)) {
-        struct Slot *known = &stacks.slots[slot];
-        if (known->hash == hash && known->length == length &&
-            !memcmp(stacks.pool.data + known->at, stacks.key.data, length * sizeof(int64_t))) {
-            id = known->id;
-            goto done;
-        }
-    }
-    Py_ssize_t at = stacks.pool.used;
-    for (Py_ssize_t i = 0; i < length; i++)
-        if ((place = extend(&stacks.pool, 1)))
-            *place = stacks.key.data[i];
-    if ((id = new_stack(first)) && stacks.room) { /* Python code has run: the slot is looked for again */
-        for (slot = hash & (stacks.room - 1); stacks.slots[slot].id; slot = (slot + 1) & (stacks.room - 1))
-            ;
-        stacks.slots[slot] = (struct Slot){hash, at, length, id};
-        stacks.used++;
-    }
-done:
-    Py_XDECREF(first);
     return id;
 }
 
 /* --- ops ---------------------------------------------------------------------------------------------------------------- */
 
-/* What an op calls is not traced, as nothing is seen of what a C++ kernel calls. */
+static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
+static void leave(Lane *lane);
+
+/* What an op or the engine calls is not traced, as nothing is seen of what a C++ kernel calls. */
 static PyObject *hush(PyObject *module, PyObject *unused) {
+#if PY_VERSION_HEX < 0x030C0000
+    PyThreadState *thread = PyThreadState_Get();
+    Lane *lane = (Lane *)thread->c_profileobj;
+    /* The tracer has seen this call, and sees neither its return nor that of `speak`. */
+    if (!thread->tracing && thread->c_profilefunc == on_event && lane->tracing && !lane->muted)
+        leave(lane);
+#endif
     trace_nothing();
     Py_RETURN_NONE;
 }
@@ -461,6 +515,27 @@ static PyObject *hush(PyObject *module, PyObject *unused) {
 static PyObject *speak(PyObject *module, PyObject *unused) {
     trace_again();
     Py_RETURN_NONE;
+}
+
+/* A call of what belongs to the user, from where nothing is traced. */
+static PyObject *aloud(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    PyThreadState *thread = PyThreadState_Get();
+    Lane *lane = current;
+    int hushes = thread->tracing, muted = lane ? lane->muted : 0;
+    if (hushes) {
+        thread->tracing = 1;
+        trace_again();
+    }
+    if (muted)
+        lane->muted = 0;
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
+    if (muted && lane == current)
+        lane->muted = muted;
+    if (hushes) {
+        trace_nothing();
+        thread->tracing = hushes;
+    }
+    return result;
 }
 
 static int push(int64_t seq, int64_t inputs, int is_op) {
@@ -483,9 +558,14 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
     open->block = 0;
     open->stack = 0;
     if (given.flags & STACKS) {
-        int64_t stack = lane->listening && given.add_stack ? stack_id(lane) : 0;
-        open = &lane->open[lane->depth]; /* Python code may have run */
-        open->stack = stack;
+        open->hushes = PyThreadState_Get()->tracing;
+        if (lane->depth && open->hushes > open[-1].hushes && open[-1].stack) {
+            open->stack = open[-1].stack; /* no code of the user's lies between the two */
+        } else {
+            int64_t stack = lane->listening && given.add_stack ? stack_id(lane) : 0;
+            open = &lane->open[lane->depth]; /* Python code may have run */
+            open->stack = stack;
+        }
     }
     lane->depth++;
     open->start = now();
@@ -525,88 +605,110 @@ static PyObject *begin(PyObject *module, PyObject *seq) {
     Py_RETURN_NONE;
 }
 
-static PyObject *part_of_key(PyObject *value) {
-    if (Py_TYPE(value) != given.tensor && Py_TYPE(value) != given.parameter)
-        return Py_NewRef(value);
-    PyObject *known = *(PyObject **)((char *)value + given.layout_offset);
-    return known && known != Py_None ? Py_NewRef(known) : PyObject_CallOneArg(given.layout, value);
+/* The start of an array object, as NumPy's ABI has fixed it. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_intptr_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+} Array;
+static PyTypeObject *ndarray;
+
+/* Ids of inputs by what they look like. `held` has the objects whose addresses are part of a key. */
+static struct {
+    Table table;
+    PyObject *held;
+} inputs;
+
+enum { TENSOR, SINGLE, INTEGER, FLOAT, SEQUENCE, CONSTANT };
+
+static int put_tensor(Ints *key, PyObject *tensor, PyObject *held) {
+    Array *array = *(Array **)((char *)tensor + given.array_offset);
+    if (!array || Py_TYPE(array) != ndarray)
+        return 0;
+    put(key, TENSOR);
+    put(key, (int64_t)(intptr_t)array->dtype);
+    put(key, array->ndim);
+    for (int i = 0; i < array->ndim; i++) {
+        put(key, array->shape[i]);
+        put(key, array->strides[i]);
+    }
+    return !held || PyList_Append(held, array->dtype) == 0;
 }
 
-/* The keys met last, by the addresses of their parts: layout ids and constants are one object each. */
-enum { RECENT = 4096 };
-static struct {
-    PyObject *key;
-    int64_t id;
-} recent[RECENT];
-
-static int same_parts(PyObject *key, PyObject *const *parts, Py_ssize_t count) {
-    if (PyTuple_GET_SIZE(key) != count)
+/* Whether an argument could be told by ints; for `held` see above. Strings and constants go by their addresses. */
+static int put_argument(Ints *key, PyObject *value, PyObject *held) {
+    if (Py_TYPE(value) == given.tensor || Py_TYPE(value) == given.parameter)
+        return put_tensor(key, value, held);
+    if (value == Py_None || PyBool_Check(value)) {
+        put(key, SINGLE);
+        put(key, (int64_t)(intptr_t)value);
+    } else if (PyLong_CheckExact(value)) {
+        int overflow;
+        put(key, INTEGER);
+        put(key, PyLong_AsLongLongAndOverflow(value, &overflow));
+        return !overflow;
+    } else if (PyFloat_CheckExact(value)) {
+        double number = PyFloat_AS_DOUBLE(value);
+        int64_t bits;
+        memcpy(&bits, &number, sizeof(bits));
+        put(key, FLOAT);
+        put(key, bits);
+    } else if (PyList_CheckExact(value) || PyTuple_Check(value)) {
+        put(key, SEQUENCE);
+        put(key, PySequence_Fast_GET_SIZE(value));
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
+            if (!put_argument(key, PySequence_Fast_GET_ITEM(value, i), held))
+                return 0;
+    } else if (PyUnicode_CheckExact(value) || PySequence_Contains(given.constants, (PyObject *)Py_TYPE(value)) > 0) {
+        put(key, CONSTANT);
+        put(key, (int64_t)(intptr_t)value);
+        return !held || PyList_Append(held, value) == 0;
+    } else {
         return 0;
+    }
+    return 1;
+}
+
+static int put_arguments(Ints *key, PyObject *const *arguments, Py_ssize_t count, int is_op, PyObject *held) {
+    key->used = 0;
+    put(key, is_op);
     for (Py_ssize_t i = 0; i < count; i++)
-        if (PyTuple_GET_ITEM(key, i) != parts[i])
+        if (!put_argument(key, arguments[i], held))
             return 0;
     return 1;
 }
 
-static int64_t looked_up(PyObject *key);
-
-static int64_t inputs_id(PyObject *const *given_parts, Py_ssize_t count) {
-    PyObject *few[8], **parts = count <= 8 ? few : PyMem_Malloc(count * sizeof(PyObject *)), *key = NULL;
-    int64_t id = -1;
-    Py_ssize_t ready = 0;
-    uint64_t hash = (uint64_t)count;
-    if (!parts) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (; ready < count; ready++) {
-        if (!(parts[ready] = part_of_key(given_parts[ready])))
-            goto done;
-        hash = mix(hash, (uint64_t)(intptr_t)parts[ready]);
-    }
-    size_t slot = hash & (RECENT - 1);
-    if (recent[slot].key && same_parts(recent[slot].key, parts, count)) {
-        id = recent[slot].id;
-    } else if ((key = PyTuple_New(count))) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            PyTuple_SET_ITEM(key, i, Py_NewRef(parts[i]));
-        id = looked_up(key);
-        if (id >= 0) {
-            recent[slot].id = id;
-            Py_XSETREF(recent[slot].key, key);
-        } else {
-            Py_DECREF(key);
-        }
-    }
-done:
-    while (ready)
-        Py_DECREF(parts[--ready]);
-    if (parts != few)
-        PyMem_Free(parts);
-    return id;
-}
-
-static int64_t looked_up(PyObject *key) {
-    PyObject *found = NULL;
-    PyObject *known = PyDict_GetItemWithError(given.input_ids, key);
-    if (known) {
-        Py_INCREF(found = known);
-    } else if (!PyErr_Occurred()) {
-        found = PyObject_CallOneArg(given.intern, key);
-    } else if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear();
-        PyObject *frozen = PyObject_CallOneArg(given.freeze, key);
-        found = frozen ? PyObject_CallOneArg(given.intern, frozen) : NULL;
-        Py_XDECREF(frozen);
-    }
+static int64_t asked_inputs_id(PyObject *const *arguments, Py_ssize_t count, int is_op) {
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t i = 0; all && i < count; i++)
+        PyTuple_SET_ITEM(all, i, Py_NewRef(arguments[i]));
+    PyObject *found = all ? PyObject_CallFunctionObjArgs(given.inputs_id, all, is_op ? Py_True : Py_False, NULL) : NULL;
     int64_t id = found ? PyLong_AsLongLong(found) : -1;
+    Py_XDECREF(all);
     Py_XDECREF(found);
     return id;
 }
 
+/* The id of the inputs of an op, or of an autograd node; -1 with an exception set. */
+static int64_t inputs_id(PyObject *const *arguments, Py_ssize_t count, int is_op) {
+    static Ints key;
+    int known = put_arguments(&key, arguments, count, is_op, NULL);
+    uint64_t hash = known ? hash_of(&key) : 0;
+    int64_t id = known ? find(&inputs.table, &key, hash) : 0;
+    if (id)
+        return id;
+    if ((id = asked_inputs_id(arguments, count, is_op)) > 0 && known &&
+        put_arguments(&key, arguments, count, is_op, inputs.held) && !find(&inputs.table, &key, hash))
+        keep(&inputs.table, &key, hash, id);
+    return PyErr_Occurred() ? -1 : id;
+}
+
 static PyObject *begin_with(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    int64_t inputs = inputs_id(args + 1, count - 1);
-    if ((inputs < 0 && PyErr_Occurred()) || push(PyLong_AsLongLong(args[0]), inputs, 1) < 0)
+    int64_t id = inputs_id(args + 1, count - 1, 1);
+    if (id < 0 || push(PyLong_AsLongLong(args[0]), id, 1) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -627,6 +729,30 @@ static PyObject *end(PyObject *module, PyObject *event) {
     Py_RETURN_NONE;
 }
 
+/* Grad mode, of which a thread's lane has a copy. */
+static PyObject *set_grad(PyObject *module, PyObject *mode) {
+    int truth = PyObject_IsTrue(mode);
+    PyObject *token = truth < 0 ? NULL : PyContextVar_Set(given.grad_mode, truth ? Py_True : Py_False);
+    if (token && current)
+        current->grad = truth;
+    return token;
+}
+
+static PyObject *reset_grad(PyObject *module, PyObject *token) {
+    PyObject *mode;
+    if (PyContextVar_Reset(given.grad_mode, token) < 0 || PyContextVar_Get(given.grad_mode, NULL, &mode) < 0)
+        return NULL;
+    if (current)
+        current->grad = mode == Py_True;
+    Py_XDECREF(mode);
+    Py_RETURN_NONE;
+}
+
+static PyObject *connect_grad(PyObject *module, PyObject *variable) {
+    Py_XSETREF(given.grad_mode, Py_NewRef(variable));
+    Py_RETURN_NONE;
+}
+
 /* A region that always ends before a recorder can stop: an autograd node. */
 typedef struct {
     PyObject_HEAD
@@ -635,13 +761,18 @@ typedef struct {
 static PyTypeObject *region_type;
 
 static PyObject *region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    Region *made = count == 3 ? PyObject_New(Region, region_type) : NULL;
+    if (count < 2 || (count == 3 && !PyTuple_CheckExact(args[2]))) {
+        PyErr_Format(PyExc_TypeError, "expected event, sequence number and a tuple of gradients, got %zd arguments", count);
+        return NULL;
+    }
+    int64_t id = 0;
+    if (count == 3 && given.flags & SHAPES)
+        id = inputs_id(&PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]), 0);
+    Region *made = id < 0 ? NULL : PyObject_New(Region, region_type);
     if (made) {
         made->event = PyLong_AsLongLong(args[0]);
         made->seq = PyLong_AsLongLong(args[1]);
-        made->inputs = PyLong_AsLongLong(args[2]);
-    } else if (count != 3) {
-        PyErr_Format(PyExc_TypeError, "expected event, sequence number and inputs, got %zd arguments", count);
+        made->inputs = id;
     }
     return (PyObject *)made;
 }
@@ -676,17 +807,6 @@ static PyObject *stack_here(PyObject *module, PyObject *unused) {
 }
 
 /* --- memory -------------------------------------------------------------------------------------------------------------- */
-
-/* The start of an array object, as NumPy's ABI has fixed it. */
-typedef struct {
-    PyObject_HEAD
-    char *data;
-    int ndim;
-    Py_intptr_t *shape, *strides;
-    PyObject *base, *dtype;
-    int flags;
-} Array;
-static PyTypeObject *ndarray;
 
 static int64_t bytes_of(PyObject *array) {
     Array *a = (Array *)array;
@@ -971,28 +1091,31 @@ static PyObject *untrace(PyObject *module, PyObject *lane) {
 /* --- the module -------------------------------------------------------------------------------------------------------------- */
 
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"make_lane", "input_ids", "intern",    "freeze",  "layout",
-                            "tensor",    "parameter", "ndarray", "node", NULL};
+    static char *names[] = {"make_lane", "inputs_id", "constants", "tensor", "parameter", "ndarray", "node", NULL};
     static const char *node_slots[] = {"edges", "saved", "seq", "shape", "dtype", "hooks"};
-    PyObject *v[9];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOO", names, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7,
-                                     v + 8))
+    PyObject *v[7];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
+                                     v + 6))
         return NULL;
     for (int i = 0; i < 6; i++)
-        if ((given.node_offsets[i] = slot_offset(v[8], node_slots[i])) < 0)
+        if ((given.node_offsets[i] = slot_offset(v[6], node_slots[i])) < 0)
             return NULL;
     struct {
         const char *name;
         Py_ssize_t *offset;
-    } slots[] = {{"_a", &given.array_offset}, {"_ag", &given.graph_offset}, {"_v", &given.storage_offset},
-                 {"_view", &given.view_offset}, {"_k", &given.layout_offset}};
-    for (int i = 0; i < 5; i++)
-        if ((*slots[i].offset = slot_offset(v[5], slots[i].name)) < 0)
+    } slots[] = {{"_a", &given.array_offset},
+                 {"_ag", &given.graph_offset},
+                 {"_v", &given.storage_offset},
+                 {"_view", &given.view_offset}};
+    for (int i = 0; i < 4; i++)
+        if ((*slots[i].offset = slot_offset(v[3], slots[i].name)) < 0)
             return NULL;
-    for (int i = 0; i < 8; i++)
+    if (!inputs.held && !(inputs.held = PyList_New(0)))
+        return NULL;
+    for (int i = 0; i < 6; i++)
         Py_INCREF(v[i]); /* for good: there is one of each */
-    given.make_lane = v[0], given.input_ids = v[1], given.intern = v[2], given.freeze = v[3], given.layout = v[4];
-    given.tensor = (PyTypeObject *)v[5], given.parameter = (PyTypeObject *)v[6], ndarray = (PyTypeObject *)v[7];
+    given.make_lane = v[0], given.inputs_id = v[1], given.constants = v[2];
+    given.tensor = (PyTypeObject *)v[3], given.parameter = (PyTypeObject *)v[4], ndarray = (PyTypeObject *)v[5];
     Py_RETURN_NONE;
 }
 
@@ -1041,6 +1164,10 @@ static PyMethodDef functions[] = {
     {"region", (PyCFunction)(void (*)(void))region, METH_FASTCALL, "The region of an autograd node."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},
     {"speak", speak, METH_NOARGS, "Trace again."},
+    {"aloud", (PyCFunction)(void (*)(void))aloud, METH_FASTCALL, "Call a function, traced also where nothing is traced."},
+    {"set_grad", set_grad, METH_O, "Switch grad mode; returns what `reset_grad` wants."},
+    {"reset_grad", reset_grad, METH_O, "Switch grad mode back."},
+    {"connect_grad", connect_grad, METH_O, "Hand over the ContextVar of grad mode."},
     {"stack", stack_here, METH_NOARGS, "The interned id of the calling thread's Python stack."},
     {"forget_stacks", forget_stacks, METH_NOARGS, "Forget the ids of stacks."},
     {"count", count, METH_O, "The counted storage token of a new array."},

@@ -105,6 +105,13 @@ def intern_tensors(tensors: Iterable[Any]) -> int:
     return _tap.intern_inputs(_PlainInputs(freeze(tuple(input_key(t) for t in tensors))))
 
 
+def inputs_id(arguments: tuple[Any, ...], of_schema: bool) -> int:
+    """Inputs id of the arguments of an op, or of those of something without a schema."""
+    if not of_schema:
+        return intern_tensors(arguments)
+    return _tap.intern_inputs(freeze(tuple(input_key(value) for value in arguments)))
+
+
 class _PlainInputs(tuple[Any, ...]):
     """An inputs key that belongs to no schema."""
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from . import _tap
 from ._compute import attach_outputs
-from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, float16
+from ._device import device, layout, memory_format
+from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, dtype, float16
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
-from ._inputs import freeze, input_argument, layout_of
+from ._inputs import freeze, input_argument, inputs_id, layout_of
 from ._storage import CountedStorage, Storage, View, mark_inference, next_version, view_version
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
@@ -145,6 +146,8 @@ def fill() -> None:
         INTERN=_tap.intern_inputs,
         INPUT=input_argument,
         FREEZE=freeze,
+        TRUE_INPUT=input_argument(True),
+        FALSE_INPUT=input_argument(False),
         LAYOUT=layout_of,
         VERSION=_version,
         SIZES=_sizes,
@@ -153,7 +156,7 @@ def fill() -> None:
 
     if _tap.HELPER is not None:
         _tap.HELPER.connect(
-            make_lane=_new_lane, input_ids=_tap.INPUT_IDS, intern=_tap.intern_inputs, freeze=freeze, layout=layout_of,
+            make_lane=_new_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
             tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node,
         )  # fmt: skip
         NAMESPACE.update(

@@ -11,7 +11,7 @@ from ._codegen import MISSING
 from ._compute import check_arguments, compute, wrap, wrap_view
 from ._errors import no_memory
 from ._floating import quiet
-from ._inputs import freeze, input_key
+from ._inputs import inputs_id
 from ._tensor import LAZY, Tensor, in_memory, make_lazy
 from .autograd import grad_mode, overrides
 
@@ -65,7 +65,7 @@ def _recorded_slow(op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, 
     given, out = split_out(op, args)
     if _tap.SLOT.flags & _tap.SHAPES:
         written = () if out is None else (out,) if isinstance(out, Tensor) else tuple(out)
-        inputs = _tap.intern_inputs(freeze(tuple(input_key(v) for v in (*given, *written))))
+        inputs = inputs_id((*given, *written), True)
     seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.numbered else -1
     event = op.event if out is None else op.out_event
     if op.number_event != event and out is None and not isinstance(args[1], Tensor):

@@ -112,15 +112,31 @@ class _Task:
         for node in dict.fromkeys(starts):
             if not self.waiting.get(node):
                 self._push(node)
+        if not _tap.SLOT.flags & _tap.STACKS:
+            self._run_all()
+            return
+        # The engine is no code of the user's, and need not be traced.
+        _tap.hush()
+        try:
+            self._run_all()
+        finally:
+            _tap.speak()
+
+    def _run_all(self) -> None:
+        """Run the nodes that are ready, newest first, until none is left."""
         heap, buffers, namespace, plain = self.heap, self.buffers, _tap.NAMESPACE, self.wanted is None
         while heap:
             node = heapq.heappop(heap)[2]
             # A gradient travels in a list of one, so that no frame on its way keeps a reference to it.
             holder = [buffers.pop(node, None)]
-            if plain and node.hooks is None and not namespace["HOOK"] and namespace["SAVING"] is None:
+            if not plain or node.hooks is not None or namespace["SAVING"] is not None:
+                _tap.aloud(self._evaluate, node, holder)
+            elif not namespace["HOOK"]:
                 self._run_plainly(node, holder)
+            elif namespace["RECORDING"]:
+                self._run_recorded(node, holder)
             else:
-                self._evaluate(node, holder)
+                _tap.aloud(self._evaluate, node, holder)
 
     def _count_edges(self, starts: list[Node]) -> None:
         """How many edges lead to each node that can be reached."""
@@ -210,13 +226,38 @@ class _Task:
                 node.release()
             self._pass_on(node, results)
 
+    def _run_recorded(self, node: Node, holder: list[Any]) -> None:
+        """Run one node that only a recorder watches."""
+        evaluate, event = type(node).event_ids()
+        arrived = holder[0]
+        if type(node) is AccumulateGrad:
+            with _region(evaluate, -1):
+                if arrived is not None:
+                    with _region(event, -1, (arrived,)):
+                        del arrived
+                        store(node, holder, self.create)
+                    if _roles.LISTENERS:
+                        _announce(node)
+            return
+        with _region(evaluate, node.seq):
+            results: list[Any] = []
+            if arrived is not None:
+                if node.saved is None:
+                    raise RuntimeError(FREED)
+                grads = (arrived,) if node.outputs == 1 else tuple(arrived)
+                with _region(event, node.seq, node.differentiable(grads) if node.nondiff else grads):
+                    results = list(node.run(grads))
+                if not self.keep:
+                    node.release()
+            self._pass_on(node, results)
+
     def _evaluate(self, node: Node, holder: list[Any]) -> None:
         """Run one node with all its hooks and captures (as an event of its own) and pass its results on."""
         if not _tap.NAMESPACE["HOOK"]:
             self._pass_on(node, list(self._step(node, holder)))
             return
         evaluate, inner = node.event_ids()
-        with _tap.node_region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
+        with _shown_region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
             self._pass_on(node, list(self._step(node, holder, inner)))
 
     def _step(self, node: Node, holder: list[Any], event: int | None = None) -> tuple[Any, ...]:
@@ -244,7 +285,7 @@ class _Task:
         elif event is None:
             results = self._run(node, grads)
         else:
-            with _tap.node_region(event, node.seq, _inputs(node.differentiable(grads))):
+            with _shown_region(event, node.seq, node.differentiable(grads)):
                 if _tap.SLOT.watcher is not None:
                     _tap.SLOT.watcher.given(grads)
                 results = self._run(node, grads)
@@ -292,13 +333,12 @@ class _Task:
         if event is None:
             store(node, holder, self.create)
         else:
-            with _tap.node_region(event, -1, _inputs(holder)):
+            with _shown_region(event, -1, (holder[0],)):
                 if _tap.SLOT.watcher is not None:
                     _tap.SLOT.watcher.given(holder)
                 store(node, holder, self.create)
             if _roles.LISTENERS:
-                _roles.announce(_roles.PARAMETER, (node.variable,))
-                _roles.announce(_roles.GRADIENT, (node.grad,))
+                _announce(node)
         if node.hooks is not None:
             for hook in list(node.hooks.accumulated.values()):
                 hook(node.variable)
@@ -345,11 +385,18 @@ def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
         node.grad = door.copy_like(gradient, node)
 
 
-def _inputs(grads: Any) -> int:
-    """Interned shapes of gradients, when a recorder wants them."""
-    if not _tap.SLOT.flags & _tap.SHAPES or grads is None:
-        return 0
-    return int(door.intern_tensors(tuple(grads)))
+def _announce(node: AccumulateGrad) -> None:
+    _roles.announce(_roles.PARAMETER, (node.variable,))
+    _roles.announce(_roles.GRADIENT, (node.grad,))
+
+
+def _shown_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.region:
+    """The region of a node, with the shapes of what arrives if a recorder wants them."""
+    return _tap.region(event, seq, door.intern_tensors(grads) if grads and _tap.SLOT.flags & _tap.SHAPES else 0)
+
+
+# The same where a recorder is all that looks on.
+_region: Any = _shown_region if _tap.HELPER is None else _tap.HELPER.region
 
 
 def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:

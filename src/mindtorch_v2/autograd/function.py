@@ -97,7 +97,7 @@ class FunctionNode(Node, FunctionCtx):
     def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.materialize_grads:
             grads = tuple(self._zeros(nr) if g is None and nr not in self._silent else g for nr, g in enumerate(grads))
-        given = self._forward_cls.backward(self, *grads)
+        given = _tap.aloud(self._forward_cls.backward, self, *grads)
         results = given if isinstance(given, tuple) else tuple(given) if isinstance(given, list) else (given,)
         return self._checked(results)
 

@@ -20,17 +20,24 @@ is_grad_enabled: Callable[[], bool] = _enabled.get
 is_inference_mode_enabled: Callable[[], bool] = _inference.get
 
 
-def set_enabled(mode: bool) -> Token[bool]:
-    """Switch grad mode for the calling thread; the token is for `reset_enabled`."""
+def _set_enabled(mode: bool) -> Token[bool]:
     token = _enabled.set(mode)
     _tap.set_lane_grad(mode)
     return token
 
 
-def reset_enabled(token: Token[bool]) -> None:
+def _reset_enabled(token: Token[bool]) -> None:
     _enabled.reset(token)
     _tap.set_lane_grad(_enabled.get())
 
+
+# Switches grad mode for the calling thread; what it returns is for `reset_enabled`.
+set_enabled: Callable[[bool], Token[bool]] = _set_enabled
+reset_enabled: Callable[[Token[bool]], None] = _reset_enabled
+
+if _tap.HELPER is not None:
+    _tap.HELPER.connect_grad(_enabled)
+    set_enabled, reset_enabled = _tap.HELPER.set_grad, _tap.HELPER.reset_grad
 
 _tap.NAMESPACE.update(
     GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled, IN_INFERENCE=is_inference_mode_enabled

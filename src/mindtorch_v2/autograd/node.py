@@ -262,7 +262,7 @@ class Packed:
         self.edge = edge
 
     def unpacked(self, edge: Any) -> Tensor:
-        value = self.unpack_hook(self.value)
+        value = _tap.aloud(self.unpack_hook, self.value)
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"

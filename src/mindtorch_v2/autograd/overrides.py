@@ -89,13 +89,13 @@ def offer(function: Any, takers: list[Any], args: tuple[Any, ...], kwargs: dict[
     if modes:
         mode = modes.pop()
         try:
-            result = mode.__torch_function__(function, types, args, kwargs)
+            result = _tap.aloud(mode.__torch_function__, function, types, args, kwargs)
         finally:
             modes.append(mode)
         if result is not NotImplemented:
             return result
     for taker in takers:
-        result = type(taker).__torch_function__(function, types, args, kwargs)
+        result = _tap.aloud(type(taker).__torch_function__, function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     if not takers and not modes:

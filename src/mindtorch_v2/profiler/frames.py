@@ -27,7 +27,7 @@ SKIPPED, MUTED = 0, -1
 _MUTED_PARTS = ("ops", "kernels", "devices", "_random")
 _MUTED_FILES = frozenset(
     "_tap.py _op.py _bind.py _change.py _codegen.py _compute.py _forward.py _front.py _functions.py _inputs.py "
-    "_methods.py _namespace.py _operators.py _schema.py _slow.py _errors.py "
+    "_methods.py _namespace.py _operators.py _schema.py _slow.py _errors.py _floating.py _roles.py "
     "_device.py _dtype.py _lists.py _meta.py _size.py _steps.py _storage.py _tensor.py _tensor_str.py autograd/anomaly.py "
     "profiler/annotate.py profiler/capture.py profiler/frames.py profiler/recorder.py".split()
 )
@@ -36,7 +36,7 @@ _SKIPPED_FILES = frozenset(
     "autograd/engine.py autograd/entry.py autograd/node.py autograd/backward.py autograd/graph.py autograd/methods.py "
     "autograd/grad_mode.py nn/modules/module_hooks.py _launcher.py __main__.py".split()
 )
-_SKIPPED_NAMES = frozenset(("__call__", "_call_impl", "_wrapped_call_impl"))
+_CALLS_OF_MODULES = frozenset(("__call__", "_call_impl", "_wrapped_call_impl"))
 
 
 def visibility(code: CodeType) -> int:
@@ -52,7 +52,9 @@ def visibility(code: CodeType) -> int:
         return MUTED
     if first in _SKIPPED_PARTS or inner in _SKIPPED_FILES:
         return SKIPPED
-    is_module_call = inner == "nn/modules/module.py" and code.co_name in _SKIPPED_NAMES
+    if inner == "autograd/function.py" and code.co_name != "apply":
+        return SKIPPED
+    is_module_call = inner == "nn/modules/module.py" and code.co_name in _CALLS_OF_MODULES
     return SKIPPED if is_module_call else 1
 
 
@@ -299,7 +301,7 @@ class Tracer:
 TRACER = Tracer()
 
 if _HELPER is not None:
-    _HELPER.connect_frames(lambda lookup, frame: RECORDER.stacks.find(lookup, frame), TRACER.code_id, TRACER.builtin_id)
+    _HELPER.connect_frames(lambda chain, frame: RECORDER.stacks.intern(chain, frame), TRACER.code_id, TRACER.builtin_id)
 
 
 class CollectionClock:

@@ -84,10 +84,7 @@ class StackTable:
         while outer is not None:
             key += (id(outer.f_code), outer.f_lasti)
             outer = outer.f_back
-        return self.find(tuple(key), frame)
-
-    def find(self, lookup: tuple[int, ...], frame: FrameType) -> int:
-        """The id of a stack by the addresses of its codes."""
+        lookup = tuple(key)
         found = self.ids.get(lookup)
         return found if found is not None else self._add(lookup, frame)
 
