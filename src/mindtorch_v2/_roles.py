@@ -20,8 +20,8 @@ def announce(role: str, tensors: Iterable[Any]) -> None:
 
 
 def announce_call(module: Any, args: Iterable[Any]) -> None:
-    """A module is called: its own parameters and its arguments."""
+    """A module is called: its own parameters, its arguments, and its buffers, which are given to it as these are."""
     parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
     announce(PARAMETER, parameters)
     announce(GRADIENT, [parameter.grad for parameter in parameters])
-    announce(INPUT, args)
+    announce(INPUT, (*args, *module._buffers.values()))

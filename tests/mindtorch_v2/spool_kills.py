@@ -15,7 +15,8 @@ from typing import NamedTuple
 from mindtorch_v2.profiler import recover
 from mindtorch_v2.profiler.capture import Capture
 
-# Counts its steps in a file that outlives it, and says when the spool holds rows; from then on it may be killed.
+# Counts its steps in a file that outlives it, and says when the spool holds a whole one; from then on it may be killed.
+# Of two flushes that end after a step, the second has also begun after it.
 PROGRAM = """
 import os, struct, sys
 import mindtorch_v2 as torch
@@ -25,9 +26,11 @@ counter = os.open(count, os.O_RDWR | os.O_CREAT)
 x = torch.ones((4, 4), requires_grad=True)
 prof = profile(record_shapes=True, profile_memory=True, spool=spool)
 prof.__enter__() if way == "with" else prof.start()
-empty = os.path.getsize(spool)
 MARK = b"\\xf5MTCO"  # of the chunk that ends a flush
 steps = extra = 0
+def flushes():
+    with open(spool, "rb") as file:
+        return file.read().count(MARK)
 try:
     with record_function("outermost"):
         while True:
@@ -35,7 +38,9 @@ try:
                 (x * x).sum().backward()
             steps += 1
             os.pwrite(counter, struct.pack("<qq", steps, torch._tap.clock()), 0)
-            if extra or (os.path.getsize(spool) > empty and MARK in open(spool, "rb").read()):
+            if steps == 1:
+                first = flushes()
+            if extra or flushes() >= first + 2:
                 extra += 1
             if extra == 1:
                 print("ready", flush=True)
