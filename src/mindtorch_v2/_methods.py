@@ -394,6 +394,13 @@ class UntypedStorage:
     def device(self) -> _device.device:
         return _device.META if isinstance(self._owner, MetaArray) else _device.CPU
 
+    def __repr__(self) -> str:
+        values = "".join(f" {v}\n" for v in self._bytes().tolist())
+        return f"{values}[torch.storage.{self._title()} of size {len(self)}]"
+
+    def _title(self) -> str:
+        return f"UntypedStorage(device={self.device})"
+
     def _bytes(self) -> Any:
         owner = self._owner
         flat = owner if owner.flags.c_contiguous else owner.T
@@ -450,6 +457,9 @@ class TypedStorage(UntypedStorage):
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         return super().__getitem__(index)
+
+    def _title(self) -> str:
+        return f"TypedStorage(dtype={self.dtype}, device={self.device})"
 
     def untyped(self) -> UntypedStorage:
         return UntypedStorage(self._owner)

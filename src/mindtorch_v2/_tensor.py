@@ -126,6 +126,7 @@ class Tensor:
         return False
 
     is_xpu = is_mps = is_mkldnn = is_quantized = is_sparse = is_sparse_csr = is_nested = is_cuda
+    is_xla = is_ipu = is_vulkan = is_maia = is_mtia = is_cuda
 
     @property
     def is_cpu(self) -> bool:

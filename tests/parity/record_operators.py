@@ -73,8 +73,14 @@ Linear algebra is NumPy's LAPACK, Fourier transforms are NumPy's pocketfft, spec
 no extra for it: its special functions would save code but no digits, its LAPACK has one factorization more that torch has
 too (`ldl_factor`, which is short), and a program should give the same numbers whether or not it is installed.
 
-`conj()` computes at once: a tensor is never lazily conjugated, so `is_conj()` is False and memory is not shared. `real`,
-`imag`, `view_as_real` and `view_as_complex` are views, as in torch.
+`conj()`, `mH` and `imag` of a conjugated tensor are views on the same memory, as in torch: their values change sign when they
+are used (`is_conj()`, `is_neg()`), and changes in place reach the base. `real`, `imag`, `view_as_real` and `view_as_complex`
+are views too. Strides on the meta device are those on the CPU; convolutions, padding and interpolation give row-major
+results also for channels-last inputs, where torch keeps the format.
+
+Not provided: `MaskedTensor` (a prototype in torch; `torch.masked` has its reductions), quantized tensors,
+`complex32`, forward-mode differentiation by dual numbers (`autograd.forward_ad`; `func.jvp` is there) and Sobol sequences.
+`lobpcg` picks from all eigenvalues instead of iterating.
 """
 
 

@@ -58,6 +58,7 @@ from . import reform as reform
 from . import repeat as repeat
 from . import resample as resample
 from . import search as search
+from . import segments as segments
 from . import sequence as sequence
 from . import shapes as shapes
 from . import shapes_linalg as shapes_linalg

@@ -7,7 +7,8 @@ from typing import Any
 from .._front import FRONTS, front
 from .linalg_base import mH
 from .linalg_qr import linalg_qr
-from .linalg_spectral import linalg_svd
+from .linalg_solve import _linalg_cholesky, solve_triangular
+from .linalg_spectral import eigh, linalg_svd
 from .matrix import matmul
 
 
@@ -43,3 +44,31 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     if not (A.is_floating_point() or A.is_complex()):
         raise ValueError(f"input must be a floating point or complex tensor, not {A.dtype}")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+@front("lobpcg")
+def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None,
+           niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None,
+           tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None,
+           ortho_bparams: Any = None) -> tuple[Any, Any]:  # fmt: skip
+    """The k largest (or smallest) eigenvalues of a symmetric positive-definite A, or of the pair A and B, with their
+    eigenvectors. They are picked from all of them, so nothing is iterated: what steers the iteration is not used."""
+    a = A.to_dense() if A.is_sparse else A
+    wanted = (1 if X is None else X._a.shape[-1]) if k is None else k
+    m = a._a.shape[-1]
+    block = wanted if n is None else n
+    if m < 3 * block:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
+            f"requested eigenpairs (={block})"
+        )
+    if B is None:
+        values, vectors = eigh(a)
+    else:
+        lower = _linalg_cholesky.function(B.to_dense() if B.is_sparse else B)
+        half = solve_triangular(lower, a, upper=False)
+        values, vectors = eigh(solve_triangular(lower, mH(half), upper=False))
+        vectors = solve_triangular(mH(lower), vectors, upper=True)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[..., :wanted], vectors[..., :wanted]

@@ -238,7 +238,7 @@ def _onto(start: Any, shape: Shape) -> Shape:
     return shape
 
 
-register(asked(_matrix), "mm")
+register(asked(_matrix), "mm _int_mm")
 register(asked(_batch), "bmm")
 register(asked(_vector), "mv")
 register(asked(lambda c, a, b, *rest: _onto(c, _matrix(a, b))), "addmm")
