@@ -152,7 +152,9 @@ def takes_int64(op: Any) -> bool:
     if op.rule == "float" or "i" not in op.takes or op.promotes:
         return False
     one_kernel = op.kernel is None or op.ufunc is None
-    return (isinstance(op.ufunc, np.ufunc) and op.takes == ALL_KINDS) or (one_kernel and op.check is None)
+    if isinstance(op.ufunc, np.ufunc) and (op.takes == ALL_KINDS or op.rule == "compare"):
+        return True
+    return one_kernel and op.check is None
 
 
 def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:

@@ -178,6 +178,12 @@ INLINE float gelu_inner(float x) { return x * (0.79788456f + 0.035677408f * x * 
 
 INLINE float gelu_tanh_of(float x) { return x * 0.5f * (1.0f + tanh_of(gelu_inner(x))); }
 
+INLINE float hardswish_of(float x) {
+    float gate = x + 3.0f;
+    gate = gate < 0.0f ? 0.0f : gate; /* nan stays nan */
+    return x * (gate > 6.0f ? 6.0f : gate) / 6.0f;
+}
+
 INLINE float silu_of(float x) { return x / (1.0f + exp_of(-x)); }
 
 INLINE float gelu_slope(float g, float x) {
@@ -236,6 +242,7 @@ UNARY(gelu, gelu_of)
 UNARY(gelu_tanh, gelu_tanh_of)
 UNARY(silu, silu_of)
 UNARY(relu, relu_of)
+UNARY(hardswish, hardswish_of)
 UNARY(erfc_, erfc_of)
 UNARY(ndtr, ndtr_of)
 BINARY(gelu_backward, gelu_slope)
@@ -960,7 +967,7 @@ static PyObject *descend(PyObject *module, PyObject *const *args, Py_ssize_t cou
     double rate = PyFloat_AsDouble(args[2]);
     if (rate == -1.0 && PyErr_Occurred()) return NULL;
     Py_ssize_t n = count_of(args[0]);
-    if (n != count_of(args[1])) Py_RETURN_FALSE;
+    if (n != count_of(args[1]) || !apart(args[0], args[1], 4 * n)) Py_RETURN_FALSE;
     BEGIN(n)
     descend_loop(data_of(args[0]), data_of(args[1]), (float)rate, n);
     END
@@ -1048,6 +1055,7 @@ static PyMethodDef methods[] = {
     METHOD("gelu_tanh", gelu_tanh),
     METHOD("silu", silu),
     METHOD("relu", relu),
+    METHOD("hardswish", hardswish),
     METHOD("erfc", erfc_),
     METHOD("ndtr", ndtr),
     METHOD("threshold_backward", threshold_backward),

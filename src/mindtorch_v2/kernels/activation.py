@@ -13,6 +13,7 @@ import numpy as np
 from . import special_erf
 from .compiled import C, exp, in_one_pass, pair_in_one_pass, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to
+from .smooth import log1p_positive
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
@@ -95,6 +96,7 @@ def hardsigmoid_backward(g: Any, x: Any, out: Any) -> Any:
     return keep(np.divide(g, number(6, g.dtype)), inside, out)
 
 
+@in_one_pass
 @blocked
 def hardswish(x: Any, out: Any) -> Any:
     gate = np.add(x, number(3, x.dtype))
@@ -146,17 +148,6 @@ def _expm1_below_zero(x: Any) -> Any:
     return t
 
 
-def _log1p_positive(u: Any) -> Any:
-    """log(1 + u) for u >= 0, by log, which NumPy has in vectors, and what the sum lost."""
-    w = np.add(u, number(1, u.dtype))
-    lost = np.subtract(w, number(1, u.dtype))
-    np.subtract(u, lost, out=lost)
-    lost /= w
-    np.log(w, out=w)
-    w += lost
-    return w
-
-
 @blocked
 def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any:
     below = cut_to(x, 0)
@@ -192,7 +183,7 @@ def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     scaled = np.multiply(x, number(beta, x.dtype))
     tail = np.abs(scaled)
     np.negative(tail, out=tail)
-    tail = _log1p_positive(exp(tail, out=tail))
+    tail = log1p_positive(exp(tail, out=tail))
     tail += raise_to(scaled, 0)
     if beta != 1:
         tail /= number(beta, x.dtype)
@@ -215,7 +206,7 @@ def log_sigmoid(x: Any, out: Any) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))"""
     tail = np.abs(x)
     np.negative(tail, out=tail)
-    tail = _log1p_positive(exp(tail, out=tail))
+    tail = log1p_positive(exp(tail, out=tail))
     return np.subtract(cut_to(x, 0), tail, out=out)
 
 
@@ -350,8 +341,14 @@ def gelu_backward(g: Any, x: Any, out: Any) -> Any:
 # --- with a learned or random slope -----------------------------------------------------------------------------------
 
 
+def prelu(x: Any, weight: Any, out: Any = None) -> Any:
+    if weight.size == 1 and weight.dtype is x.dtype and 0 <= weight <= 1:
+        return leaky_relu(x, weight.item(), out=out)
+    return _prelu(x, weight, out=out)
+
+
 @blocked_pair
-def prelu(x: Any, weight: Any, out: Any) -> Any:
+def _prelu(x: Any, weight: Any, out: Any) -> Any:
     return choose(np.greater(x, 0), x, np.multiply(x, weight), out)
 
 

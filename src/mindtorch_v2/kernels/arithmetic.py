@@ -8,10 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import F32, C
 from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
+
+# Quotients below this one of two float32, divided in float64, are cut to the same whole number as the true ones: the
+# next whole number is more than a rounding away. Times the divisor they are exact, too.
+_EXACT_QUOTIENT = float(1 << 22)
+_DOUBLE = np.dtype(np.float64)
 
 # --- division ---------------------------------------------------------------------------------------------------------
 
@@ -33,9 +39,21 @@ def floor_divide(a: Any, b: Any, out: Any = None) -> Any:
     return np.floor_divide(a, b, out=out)
 
 
+def _exact_quotient(a: Any, b: Any) -> Any:
+    """``a / b`` of float32 in float64 if all of them are small enough to be cut to whole numbers, else None."""
+    if a.dtype is not F32 or b.dtype is not F32:
+        return None
+    quotient = np.divide(a, b, dtype=_DOUBLE)
+    low, high = np.minimum.reduce(quotient, None), np.maximum.reduce(quotient, None)
+    return quotient if low > -_EXACT_QUOTIENT and high < _EXACT_QUOTIENT else None  # nan is neither
+
+
 @blocked_pair
 def _floor_divide(a: Any, b: Any, out: Any) -> Any:
     """By the exact remainder, as Python does it."""
+    exact = _exact_quotient(a, b)
+    if exact is not None:
+        return settle(np.copysign(np.floor(exact), exact).astype(F32), out)
     rest = np.fmod(a, b)
     quotient = np.subtract(a, rest)
     quotient /= b
@@ -69,15 +87,33 @@ def remainder(a: Any, b: Any, out: Any = None) -> Any:
 
 @blocked_pair
 def _remainder(a: Any, b: Any, out: Any) -> Any:
-    rest = np.fmod(a, b)
+    rest = _long_fmod(a, b)
     other_side = (rest != 0) & (np.signbit(rest) != np.signbit(b))
     return np.add(rest, keep(b, other_side), out=out)
 
 
 def fmod(a: Any, b: Any, out: Any = None) -> Any:
     """What division rounded towards zero leaves; it has the sign of the dividend."""
+    if _is_long_float(a, b):
+        return _fmod(a, b, out=out)
     _refuse_zero(b)
     return np.fmod(a, b, out=out)
+
+
+@blocked_pair
+def _fmod(a: Any, b: Any, out: Any) -> Any:
+    return settle(_long_fmod(a, b), out)
+
+
+def _long_fmod(a: Any, b: Any) -> Any:
+    """NumPy has no vector loop for `fmod`; for float32 a product in float64 gives the same numbers."""
+    whole = _exact_quotient(a, b)
+    if whole is None:
+        return np.fmod(a, b)
+    np.trunc(whole, out=whole)
+    whole *= b
+    np.subtract(a, whole, out=whole)
+    return np.copysign(whole.astype(F32), a)
 
 
 # --- powers -----------------------------------------------------------------------------------------------------------
@@ -154,9 +190,18 @@ def heaviside(a: Any, values: Any, out: Any = None) -> Any:
 # --- fused forms ------------------------------------------------------------------------------------------------------
 
 
-@blocked_pair
-def add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
+def add_scaled(a: Any, b: Any, alpha: Any, out: Any = None) -> Any:
     """`a + alpha * b`"""
+    if C is not None and a.dtype is F32 and b.dtype is F32 and a.shape == b.shape and a.size > _FEW:
+        if (out is None or out is a) and a.flags.c_contiguous and b.flags.c_contiguous:
+            result = a.copy() if out is None else out
+            if C.descend(result, b, alpha):
+                return result
+    return _add_scaled(a, b, alpha, out=out)
+
+
+@blocked_pair
+def _add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
     return np.add(a, np.multiply(b, number(alpha, b.dtype)), out=out)
 
 

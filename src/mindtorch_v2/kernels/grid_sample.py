@@ -18,8 +18,8 @@ from .fold import Array, Shape
 from .precision import widened
 from .resample import cubic_weights
 
-INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
-PADDINGS = ("zeros", "border", "reflection")
+# So many values are sampled at once, of as many images as that takes.
+TOGETHER = 1 << 14
 
 
 def check_grid_sample(x_shape: Shape, grid_shape: Shape, mode: str) -> None:
@@ -59,14 +59,27 @@ def grid_sample_forward(
 ) -> Array:
     """Values of ``x`` at the places of ``grid``: ``(N, C, *positions)``."""
     check_grid_sample(x.shape, grid.shape, mode)
-    out = np.zeros((*x.shape[:2], math.prod(grid.shape[1:-1])), x.dtype)
-    for n, planes in enumerate(_with_zero(x)):
-        axes = _axis_taps(grid[n], x.shape[2:], mode, padding_mode, align_corners)
+    positions = math.prod(grid.shape[1:-1])
+    out = np.zeros((*x.shape[:2], positions), x.dtype)
+    padded, few = _with_zero(x), max(1, TOGETHER // max(positions * x.shape[1], 1))
+    for start in range(0, len(x), few):
+        part = slice(start, start + few)
+        planes, target = padded[part], out[part]
+        axes = _axis_taps(grid[part], x.shape[2:], mode, padding_mode, align_corners)
         for places, taps in _corners(axes, x.shape[2:]):
-            value = planes.take(places, 1)
-            value *= _product(tap.weight for tap in taps)
-            out[n] += value
+            value = _taken(planes, places.reshape(len(planes), positions))
+            value *= _product(tap.weight for tap in taps).reshape(len(planes), 1, positions)
+            target += value
     return out.reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+def _taken(planes: Array, places: Array) -> Array:
+    """``planes[n, c, places[n]]`` of (images, channels, places)."""
+    images, channels, size = planes.shape
+    if images == 1:
+        return planes[0].take(places[0], 1)[None]
+    starts = np.arange(images * channels).reshape(images, channels, 1) * size
+    return planes.reshape(-1).take(starts + places[:, None])
 
 
 @widened
@@ -145,7 +158,7 @@ def _product(factors: Iterable[Array]) -> Array:
 
 
 def _axis_taps(grid: Array, space: Shape, mode: str, padding_mode: str, align_corners: bool) -> list[list[_Tap]]:
-    """Neighbours of every position of one image's ``grid``, per axis of ``space``."""
+    """Neighbours of every position of the ``grid`` of some images, per axis of ``space``."""
     flat = grid.reshape(math.prod(grid.shape[:-1]), grid.shape[-1])
     build = {"bilinear": _linear_taps, "nearest": _nearest_taps, "bicubic": _cubic_taps}[mode]
     return [build(flat[:, -1 - i], n, padding_mode, align_corners) for i, n in enumerate(space)]

@@ -1,7 +1,6 @@
 """Owns reductions to one value per slice: sums, means, products, extremes, variances, norms, truth values and counts.
 
-``dim`` is an int, a sequence of ints or None for all; order statistics live in ``rank``, gradients in
-``reduce_backward``.
+``dim`` is an int, a sequence of ints or None for all; order statistics live in ``rank``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from .._errors import wrap_dim, wrap_dims
 from .checks import is_float, not_implemented, type_name
 from .compiled import C
-from .precision import is_half, narrow, wide
+from .precision import narrow, wide
 from .totals import SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
 DType: TypeAlias = np.dtype[Any]
@@ -26,6 +25,9 @@ Axes: TypeAlias = tuple[int, ...] | None
 INT64 = np.dtype(np.int64)
 FLOAT32 = np.dtype(np.float32)
 
+
+# Up to this many elements all is in the calls.
+FEW = 256
 
 # ---------------------------------------------------------------------------------------------------- axes and types
 
@@ -71,6 +73,9 @@ def nansum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | N
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if not is_float(a.dtype):
         return sum(a, dim, keepdim, dtype=dtype)
+    summed = sum(a, dim, keepdim, dtype=dtype)
+    if not np.isnan(summed).any():  # a nan among the terms would show
+        return summed
     x = wide(a)
     return sum(np.where(np.isnan(x), x.dtype.type(0), x), dim, keepdim, dtype=dtype or a.dtype)
 
@@ -98,30 +103,31 @@ def average(a: Array, axes: Axes, keepdim: bool = False) -> Array:
     return np.divide(summed, n, out=summed)
 
 
-def nanmean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
-    """Mean of what is not NaN."""
-    if a.dtype.kind in "biu":
-        raise RuntimeError(
-            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(a.dtype)}"
-        )
-    out = dtype or a.dtype
-    summed = nansum(a, dim, keepdim, dtype=FLOAT32 if is_half(out) else out)
-    return narrow(summed / sum(~np.isnan(wide(a)), dim, keepdim), out)
-
-
 def prod(a: Array, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Product over one dimension or all; integers and bools multiply in int64."""
     axis = reduction_axes(dim, a.ndim)
     if dtype is None:
         dtype = INT64 if a.dtype.kind in "biu" else a.dtype
     x = wide(a.astype(dtype, copy=False))
-    return narrow(reduced(np.multiply, x, axis, keepdim), dtype)
+    return narrow(reduced(np.multiply, _halved(x) if axis is None else x, axis, keepdim), dtype)
+
+
+def _halved(x: Array) -> Array:
+    """What has the product that ``x`` has, but few elements: one half times the other has a vector loop, `reduce` has
+    none."""
+    if x.dtype.kind != "f" or x.size <= SMALL or not x.flags.c_contiguous:
+        return x
+    row = x.reshape(-1)
+    while row.size > FEW:
+        half = row.size // 2
+        products = row[:half] * row[half : 2 * half]
+        if row.size % 2:
+            products[0] *= row[-1]
+        row = products
+    return row.reshape((1,) * (x.ndim - 1) + (-1,))
 
 
 # ---------------------------------------------------------------------------------------------------- extremes
-
-# Up to this many elements all is in the calls.
-FEW = 256
 
 
 def _extreme(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .compiled import exp, in_one_pass
-from .passes import blocked, blocked_pair, number, settle
+from .passes import blocked, blocked_pair, cut_to, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
@@ -86,6 +86,17 @@ def _repair(value: Any, exact: Any, x: Any) -> None:
         value[wrong] = exact(x[wrong])
 
 
+@blocked
+def bent(d: Any, knee: float, out: Any) -> Any:
+    """Half the square of ``d`` up to ``knee`` in size, and straight on from there."""
+    size = np.abs(d)
+    low = cut_to(size, knee)
+    value = np.multiply(low, number(-0.5, low.dtype))
+    value += size
+    value *= low
+    return settle(value, out)
+
+
 def logit_slope(x: Any, eps: Any) -> Any:
     """The derivative of ``logit``: beyond ``eps`` it is 0, beyond 0 and 1 (without ``eps``) it is nan."""
     low, high, beyond = (0.0, 1.0, np.nan) if eps is None else (eps, 1.0 - eps, 0.0)
@@ -93,7 +104,8 @@ def logit_slope(x: Any, eps: Any) -> Any:
     return np.where((x < low) | (x > high), np.asarray(beyond, x.dtype), slope)
 
 
-def frac(x: Any, out: Any = None) -> Any:
+@blocked
+def frac(x: Any, out: Any) -> Any:
     return np.subtract(x, np.trunc(x), out=out)
 
 
@@ -128,6 +140,8 @@ def nan_to_num(x: Any, nan: Any, posinf: Any, neginf: Any, out: Any = None) -> A
         return result
     if x.dtype.kind in "biu":
         return result
+    if np.isfinite(result).all():
+        return result
     info = np.finfo(x.dtype)
     isnan, above, below = np.isnan(result), np.equal(result, np.inf), np.equal(result, -np.inf)
     np.copyto(result, 0.0 if nan is None else nan, where=isnan, casting="unsafe")
@@ -139,11 +153,38 @@ def nan_to_num(x: Any, nan: Any, posinf: Any, neginf: Any, out: Any = None) -> A
 def logaddexp(a: Any, b: Any, out: Any = None) -> Any:
     """log(exp(a) + exp(b)), of complex numbers too."""
     if a.dtype.kind != "c":
-        return np.logaddexp(a, b, out=out)
+        if max(a.size, b.size) <= _FEW or a.dtype.kind != "f":
+            return np.logaddexp(a, b, out=out)
+        return _logaddexp(a, b, out=out)
     a, b = np.broadcast_arrays(a, b)
     swap = np.less(a.real, b.real)
     high, low = np.where(swap, b, a), np.where(swap, a, b)
     return np.add(high, np.log1p(np.exp(low - high)), out=out)
+
+
+@blocked_pair
+def _logaddexp(a: Any, b: Any, out: Any) -> Any:
+    """The larger, and log(1 + exp) of minus the distance, which is between 0 and 1."""
+    distance = np.subtract(a, b)
+    np.abs(distance, out=distance)
+    np.negative(distance, out=distance)
+    value = log1p_positive(exp(distance, out=distance))
+    value += np.maximum(a, b)
+    wrong = ~np.isfinite(value)
+    if wrong.any():
+        value[wrong] = np.logaddexp(*(np.broadcast_to(side, value.shape)[wrong] for side in (a, b)))
+    return settle(value, out)
+
+
+def log1p_positive(u: Any) -> Any:
+    """log(1 + u) for u >= 0, by log, which NumPy has in vectors, and what the sum lost."""
+    w = np.add(u, number(1, u.dtype))
+    lost = np.subtract(w, number(1, u.dtype))
+    np.subtract(u, lost, out=lost)
+    lost /= w
+    np.log(w, out=w)
+    w += lost
+    return w
 
 
 def angle(x: Any, out: Any = None) -> Any:

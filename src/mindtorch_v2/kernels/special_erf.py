@@ -11,6 +11,7 @@ import numpy as np
 
 from .blockwise import Block, constants, elementwise, fill, horner, ratio, with_single
 from .compiled import exp, in_one_pass
+from .passes import cut_to, raise_to
 from .special_tables import ERF, ERF_SINGLE, ERFCX, ERFINV_0, ERFINV_5, ERFINV_15, ERFINV_FAR
 
 _SQRT2 = math.sqrt(2.0)
@@ -19,7 +20,7 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 # From here on erf rounds to 1, and so does its table there (an approximation could as well fall one bit short).
 _ERF_TOP = np.array(6.0)
-_ERF_TOP_SINGLE = np.array(4.5, np.float32)
+_ERF_TOP_SINGLE = 4.5
 # erfcx(x) (1 + x / 2) in 1 / (1 + x / 2), 0 <= x <= 10.5, for float32; off by 2e-7 at most.
 _ERFCX_SINGLE = constants(
     0.2820855677127838,
@@ -52,7 +53,8 @@ def _erf(x: Block, out: Block) -> None:
 
 def _erf_single(x: Block, out: Block) -> None:
     # y / sqrt(1 + y²) needs one polynomial only, and never exceeds 1: sqrt(y² + 1) >= y holds in floats too.
-    x = np.minimum(np.maximum(x, -_ERF_TOP_SINGLE), _ERF_TOP_SINGLE)
+    x = raise_to(x, -_ERF_TOP_SINGLE)
+    cut_to(x, _ERF_TOP_SINGLE, x)
     square = x * x
     horner(square, ERF_SINGLE, out)
     out *= x

@@ -15,8 +15,13 @@ import numpy as np
 from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error
 from .._tensor import make
+from ..kernels import activation
+from ..kernels.arithmetic import clamp
 from ..kernels.checks import not_implemented, type_name
+from ..kernels.passes import at_least
 from ..kernels.precision import is_half
+from ..kernels.smooth import bent, log1p
+from ..kernels.totals import total
 from . import composed
 from .creation import empty_like, zeros_like
 from .distance import pairwise_distance
@@ -39,8 +44,8 @@ def per_element(g: Any, count: int, reduction: int) -> Any:
 def reduced_array(loss: Any, reduction: int) -> Any:
     """`reduce_loss` of an array."""
     if reduction == MEAN:
-        return np.add.reduce(loss, None) / loss.dtype.type(loss.size) if loss.size else loss.dtype.type(np.nan)
-    return np.add.reduce(loss, None) if reduction == SUM else loss
+        return total(loss) / loss.dtype.type(loss.size) if loss.size else loss.dtype.type(np.nan)
+    return total(loss) if reduction == SUM else loss
 
 
 def promoted(*arrays: Any) -> tuple[list[Any], Any]:
@@ -83,15 +88,15 @@ SQUARE = Curve(
 )
 SMOOTH = Curve(
     "smooth_l1_cpu",
-    value=lambda d, beta: np.where(np.abs(d) < beta, 0.5 / beta * d * d, np.abs(d) - 0.5 * beta) if beta else np.abs(d),
-    slope=lambda d, beta: np.clip(d / beta, -1, 1) if beta else np.sign(d),
+    value=lambda d, beta: bent(d, beta) / (d.dtype.type(beta) if beta != 1 else 1) if beta else np.abs(d),
+    slope=lambda d, beta: clamp(d / beta, -1, 1) if beta else np.sign(d),
     tensor_slope=lambda d, beta: (d / beta).clamp(-1, 1) if beta else d.sign(),
     curvature=lambda d, beta: (d.abs() < beta) / beta if beta else 0,
 )
 HUBER = Curve(
     "huber_cpu",
-    value=lambda d, delta: np.where(np.abs(d) <= delta, 0.5 * d * d, delta * (np.abs(d) - 0.5 * delta)),
-    slope=lambda d, delta: np.clip(d, -delta, delta),
+    value=lambda d, delta: bent(d, delta),
+    slope=lambda d, delta: clamp(d, -delta, delta),
     tensor_slope=lambda d, delta: d.clamp(-delta, delta),
     curvature=lambda d, delta: d.abs() < delta,
 )
@@ -256,7 +261,7 @@ def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> An
     if x.size and not (x.min() >= 0 and x.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     with np.errstate(divide="ignore"):
-        right, wrong = np.maximum(np.log(x), SMALLEST_LOG), np.maximum(np.log1p(-x), SMALLEST_LOG)
+        right, wrong = at_least(np.log(x), SMALLEST_LOG), at_least(log1p(-x), SMALLEST_LOG)
     loss = (target - 1) * wrong - target * right
     if weight is not None:
         loss = loss * weight
@@ -325,7 +330,7 @@ def _logits_array(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: 
         )
     (x, target, weight, pos_weight), result = promoted(x, target, weight, pos_weight)
     # -log(sigmoid(x)), without overflow on either side.
-    loss = np.logaddexp(-x, x.dtype.type(0))
+    loss = -activation.log_sigmoid(x)
     if pos_weight is not None:
         loss = loss * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * x + loss

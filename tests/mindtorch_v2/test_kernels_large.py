@@ -1,0 +1,172 @@
+"""What large arrays take in place of the plain way, compared with the plain way: piece by piece, or by its formula."""
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.kernels import arithmetic, grid_sample, reduce, smooth
+from mindtorch_v2.kernels.activation import hardswish, prelu
+from mindtorch_v2.kernels.totals import dot_rows, total
+
+F32 = np.float32
+SPECIAL = (0.0, -0.0, 6.0, -6.0, 1e30, np.inf, -np.inf, np.nan)
+
+
+def numbers(count, seed=0, scale=10.0):
+    return (np.random.default_rng(seed).standard_normal(count) * scale).astype(F32)
+
+
+def with_special(count, seed=0):
+    x = numbers(count, seed)
+    x[: len(SPECIAL)] = SPECIAL
+    return x
+
+
+def in_pieces(function, *arrays):
+    """The same by short pieces, which take the plain way."""
+    with np.errstate(all="ignore"):
+        pieces = [function(*(a[i : i + 500] for a in arrays)) for i in range(0, arrays[0].size, 500)]
+    return np.concatenate(pieces)
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+@pytest.mark.parametrize("make", [numbers, with_special])
+def test_division_of_many_numbers_is_that_of_few(name, make):
+    function = getattr(arithmetic, name)
+    a, b = make(70_000), numbers(70_000, 1, 1.0)
+    with np.errstate(all="ignore"):
+        found = function(a, b)
+    np.testing.assert_array_equal(found, in_pieces(function, a, b))
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+@pytest.mark.parametrize("divisor", [0.3, -0.7, 7.0])
+def test_division_by_a_number(name, divisor):
+    function, b = getattr(arithmetic, name), np.array(divisor, F32)
+    a = numbers(5000)
+    np.testing.assert_array_equal(function(a, b), in_pieces(lambda part: function(part, b), a))
+
+
+def test_logaddexp_of_many_numbers():
+    a, b = with_special(70_000), with_special(70_000, 1)[::-1].copy()
+    with np.errstate(all="ignore"):
+        found = smooth.logaddexp(a, b)
+    np.testing.assert_allclose(found, in_pieces(np.logaddexp, a, b), rtol=3e-7, atol=1e-7)
+
+
+def test_logaddexp_of_equal_infinities():
+    a = np.full(5000, np.inf, F32)
+    with np.errstate(all="ignore"):
+        assert (smooth.logaddexp(a, a) == np.inf).all()
+        assert (smooth.logaddexp(-a, -a) == -np.inf).all()
+
+
+@pytest.mark.parametrize("shape", [(70_001,), (100, 777)])
+def test_product_of_many_factors(shape):
+    factors = (1 + numbers(int(np.prod(shape)), scale=1e-3)).reshape(shape)
+    expected = np.multiply.reduce(factors.astype(np.float64), None)
+    np.testing.assert_allclose(reduce.prod(factors), expected, rtol=3e-4)  # a rounding for each factor
+    assert reduce.prod(factors, keepdim=True).shape == (1,) * len(shape)
+
+
+def test_nansum_with_and_without_nan():
+    x = numbers(10_000)
+    np.testing.assert_array_equal(reduce.nansum(x), reduce.sum(x))
+    x[::7] = np.nan
+    np.testing.assert_allclose(reduce.nansum(x), np.nansum(x.astype(np.float64)), rtol=1e-5)
+
+
+def test_nan_to_num_of_finite_numbers_is_a_copy():
+    x = numbers(100)
+    found = smooth.nan_to_num(x, None, None, None)
+    np.testing.assert_array_equal(found, x)
+    assert not np.shares_memory(found, x)
+
+
+@pytest.mark.parametrize("knee", [1.0, 0.3])
+def test_bent_is_half_a_square_and_then_straight(knee):
+    d = numbers(70_000, scale=1.0)
+    knee = F32(knee)
+    expected = np.where(np.abs(d) <= knee, F32(0.5) * d * d, knee * (np.abs(d) - F32(0.5) * knee))
+    np.testing.assert_array_equal(smooth.bent(d, float(knee)), expected)
+
+
+@pytest.mark.parametrize("weight", [0.25, 1.5, -2.0])
+def test_prelu_with_one_slope(weight):
+    x = numbers(70_000).reshape(70, 1000)
+    np.testing.assert_array_equal(prelu(x, np.full((1, 1), weight, F32)), np.where(x > 0, x, x * F32(weight)))
+
+
+def test_hardswish_of_many_numbers():
+    x = with_special(70_000)
+    with np.errstate(all="ignore"):
+        expected = x * np.clip(x + F32(3), F32(0), F32(6)) / F32(6)
+        np.testing.assert_allclose(hardswish(x), expected, rtol=3e-7)
+
+
+def test_add_scaled_fresh_and_in_place():
+    a, b = numbers(5000), numbers(5000, 1)
+    expected = a + F32(0.3) * b
+    np.testing.assert_allclose(arithmetic.add_scaled(a, b, 0.3), expected, rtol=1e-6, atol=1e-6)
+    assert arithmetic.add_scaled(a, b, 0.3, out=a) is a
+    np.testing.assert_allclose(a, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_add_scaled_into_overlapping_memory():
+    memory = numbers(5001)
+    a, b = memory[1:], memory[:-1]
+    expected = a + F32(2) * b
+    np.testing.assert_array_equal(arithmetic.add_scaled(a, b, 2, out=a), expected)
+
+
+def test_add_scaled_into_the_second():
+    a, b = numbers(5000), numbers(5000, 1)
+    expected = a + F32(0.5) * b
+    np.testing.assert_array_equal(arithmetic.add_scaled(a, b, 0.5, out=b), expected)
+
+
+@pytest.mark.parametrize("n", [257, 512, 513, 1000, 4099])
+def test_sums_of_rows(n):
+    a = numbers(40 * n).reshape(40, n)
+    wide = a.astype(np.float64)
+    np.testing.assert_allclose(total(a, (1,)), wide.sum(1), rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(dot_rows(a, a), (wide * wide).sum(1), rtol=2e-6)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_many_images_are_sampled_as_one_by_one(mode, padding):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((50, 3, 6, 5)).astype(F32)
+    grid = (rng.random((50, 4, 7, 2)) * 2.4 - 1.2).astype(F32)
+    together = grid_sample.grid_sample_forward(x, grid, mode, padding)
+    alone = [grid_sample.grid_sample_forward(x[i : i + 1], grid[i : i + 1], mode, padding) for i in range(50)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+@pytest.mark.parametrize("rows", [8, 100])
+@pytest.mark.parametrize("turned", [False, True])
+def test_gradients_of_a_product_with_and_without_a_graph(rows, turned):
+    torch.manual_seed(0)
+    x = torch.randn(rows, 20, requires_grad=True)
+    w = torch.randn(30, 20, requires_grad=True) if turned else torch.randn(20, 30, requires_grad=True)
+    g = torch.randn(rows, 30)
+
+    def gradients(create_graph):
+        product = x @ (w.t() if turned else w)
+        return torch.autograd.grad(product, (x, w), g, create_graph=create_graph)
+
+    for plain, built in zip(gradients(False), gradients(True)):
+        assert built.requires_grad
+        assert not plain.requires_grad
+        np.testing.assert_allclose(plain.numpy(), built.detach().numpy(), rtol=1e-6, atol=1e-6)
+        assert plain.stride() == built.stride()
+
+
+def test_a_gradient_spread_out_is_summed_with_and_without_a_graph():
+    x = torch.randn(1, 7, requires_grad=True)
+    y = torch.randn(50, 7)
+    (plain,) = torch.autograd.grad((x * y).sum(), x)
+    (built,) = torch.autograd.grad((x * y).sum(), x, create_graph=True)
+    np.testing.assert_allclose(plain.numpy(), built.detach().numpy(), rtol=1e-6, atol=1e-6)
+    assert plain.shape == (1, 7)
