@@ -4,6 +4,7 @@
 """
 
 import functools
+import json
 import os
 import shutil
 import threading
@@ -67,24 +68,102 @@ def work_in_threads(prof: profile) -> None:
         thread.join()
 
 
+class Squares(torch.utils.data.Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 16
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.ones(8) * index
+
+
+def work_in_processes(prof: profile) -> None:
+    """A model that is fed by two workers of a data loader."""
+    model = torch.nn.Linear(8, 4)
+    for batch in torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2):
+        model(batch).sum().backward()
+
+
+EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True}
+THREADS = {"profile_memory": True, "with_stack": True, "all_threads": True}
 PROGRAMS: dict[str, tuple[Any, dict[str, Any]]] = {
     "plain": (train, {}),
-    "everything": (train, {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True}),
-    "threads": (work_in_threads, {"profile_memory": True, "with_stack": True, "all_threads": True}),
+    "everything": (train, EVERYTHING),
+    "threads": (work_in_threads, THREADS),
+    "workers": (work_in_processes, {**THREADS, "workers": True}),
 }
+SUFFIXES = (".json", ".json.gz", ".pftrace", ".speedscope.json", ".collapsed", ".pb.gz")
+LAUNCHES = 60
 
 
-@pytest.fixture(scope="session", params=list(PROGRAMS))
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    program, options = PROGRAMS[request.param]
-    folder = tmp_path_factory.mktemp(request.param)
+def gpu_events() -> Iterator[dict[str, Any]]:
+    """What torch leaves of a loop of ops that run on a GPU: launches, kernels, arrows from one to the other, memory."""
+    for number in range(1, LAUNCHES + 1):
+        start, both = 100.0 * number, {"External id": number, "correlation": 1000 + number}
+        here, there = {"pid": 9, "tid": 9}, {"pid": 0, "tid": 7}
+        arrow = {"id": 1000 + number, "cat": "ac2g", "name": "ac2g"}
+        yield {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": "aten::mm",
+            "ts": start,
+            "dur": 40.0,
+            **here,
+            "args": {"External id": number},
+        }
+        yield {
+            "ph": "X",
+            "cat": "cuda_runtime",
+            "name": "cudaLaunchKernel",
+            "ts": start + 5,
+            "dur": 9.5,
+            **here,
+            "args": both,
+        }
+        yield {"ph": "s", "ts": start + 5, **here, **arrow}
+        device = {"device": 0, "context": 1, "stream": 7, "grid": [1, 1, 1], **both}
+        yield {"ph": "X", "cat": "kernel", "name": "sgemm", "ts": start + 30, "dur": 60.25, **there, "args": device}
+        yield {"ph": "f", "ts": start + 30, "bp": "e", **there, **arrow}
+        memory = {"Bytes": 512, "Addr": number << 9, "Device Type": 0, "Device Id": -1}
+        yield {
+            "ph": "i",
+            "s": "t",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "ts": start + 3,
+            **here,
+            "args": memory,
+        }
+
+
+def write_loaded(folder: Path) -> None:
+    """The files of a trace that was read back."""
+    label = {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}
+    rank = {"backend": "nccl", "rank": 0, "world_size": 1}
+    source = folder / "source.json"
+    source.write_text(json.dumps({"distributedInfo": rank, "traceEvents": [label, *gpu_events()]}))
+    trace = load(source)
+    for suffix in SUFFIXES:
+        trace.export(folder / f"run{suffix}")
+
+
+def write_recorded(name: str, folder: Path) -> None:
+    program, options = PROGRAMS[name]
     steps = schedule(wait=0, warmup=1, active=3, repeat=1) if program is train else None
-    ready = tensorboard_trace_handler(str(folder / "tensorboard")) if program is train else None
+    ready = tensorboard_trace_handler(str(folder / "tensorboard"))
     with profile(activities=[ProfilerActivity.CPU], schedule=steps, on_trace_ready=ready, **options) as prof:
         program(prof)
     prof.add_metadata_json("distributedInfo", '{"backend": "gloo", "rank": 0, "world_size": 1}')
-    for suffix in (".json", ".json.gz", ".pftrace", ".speedscope.json", ".collapsed", ".pb.gz"):
+    for suffix in SUFFIXES:
         prof.export(folder / f"run{suffix}")
+
+
+@pytest.fixture(scope="session", params=[*PROGRAMS, "loaded"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "loaded":
+        write_loaded(folder)
+    else:
+        write_recorded(request.param, folder)
     whole = load(folder / "run.json")
     slices = Counter(whole.kinds[number].category for track in whole.tracks for number in track.kind.tolist())
     assert slices["cpu_op"] > 50

