@@ -108,6 +108,13 @@ def test_lists_none_and_dtypes_are_described(observer: ExecutionTraceObserver, t
     assert (zeros["values"][:2], zeros["types"][:2]) == ([[2], 4], ["GenericList[Int]", "Int"])
 
 
+def test_what_an_op_in_place_writes_to_is_marked(observer: ExecutionTraceObserver, tmp_path: Path) -> None:
+    x = torch.ones(2)
+    found = watched(observer, tmp_path / "trace.json", lambda: x.add_(x))
+    schema = attributes(named(found, "aten::add_"))["op_schema"]
+    assert schema == "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
+
+
 def test_ops_without_a_result_have_no_outputs(observer: ExecutionTraceObserver, tmp_path: Path) -> None:
     x = torch.ones(2)
     found = watched(observer, tmp_path / "trace.json", lambda: torch._foreach_mul_([x], 2.0))

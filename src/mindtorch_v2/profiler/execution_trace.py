@@ -5,10 +5,12 @@ It watches regions through the tap and writes nodes as they end. Tensors are tol
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
 import os
+import re
 import tempfile
 import threading
 import time
@@ -154,7 +156,7 @@ class _Trace(_tap.Watcher):
         node = self._innermost()
         if node is not None:
             with self._lock:
-                node.schema, node.inputs = schema, self._described(values)
+                node.schema, node.inputs = _with_alias(schema), self._described(values)
 
     def made(self, values: Iterable[Any]) -> None:
         node = self._innermost()
@@ -267,6 +269,15 @@ def _storage(tensor: Any) -> Any:
     while isinstance(getattr(owner, "base", None), np.ndarray):
         owner = owner.base
     return owner
+
+
+@functools.cache
+def _with_alias(schema: str) -> str:
+    """An op's schema with what an op in place writes to marked as torch marks it."""
+    name = schema.partition("(")[0].partition(".")[0]
+    if not name.endswith("_") or name.endswith("__"):
+        return schema
+    return re.sub("-> Tensor$", "-> Tensor(a!)", schema.replace("(Tensor self", "(Tensor(a!) self", 1))
 
 
 def _milliseconds() -> int:
