@@ -11,6 +11,8 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 import timeit
 from pathlib import Path
@@ -18,6 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 THREADS = int(os.environ.get("BENCH_THREADS", "1"))
+PURE = os.environ.get("MINDTORCH_PURE") == "1"
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = str(THREADS)
 
@@ -143,6 +146,27 @@ def _bound(row: Row) -> str:
     if row.bound is None:
         return ""
     return f"{row.bound:g}{'!' if row.ratio is not None and row.ratio > row.bound else ''}"
+
+
+OTHER_RUNS = {
+    "without anything compiled": {"MINDTORCH_PURE": "1"},
+    "on two threads, by the clock on the wall": {"BENCH_THREADS": "2"},
+}
+
+
+def named(benchmark: str) -> str:
+    """The benchmark's name in results.json: what was switched on or off belongs to it."""
+    threads = "" if THREADS == 1 else f"_{THREADS}_threads"
+    return f"{benchmark}{threads}{'_pure' if PURE else ''}"
+
+
+def run_otherwise(script: str, arguments: list[str]) -> None:
+    """Run a benchmark again in processes of their own, without compiled parts and on two threads."""
+    if THREADS > 1 or PURE:
+        return
+    for title, setting in OTHER_RUNS.items():
+        print(f"\nthe same {title}", flush=True)
+        subprocess.run([sys.executable, script, *arguments], env={**os.environ, **setting}, check=True)
 
 
 def versions() -> dict[str, str]:

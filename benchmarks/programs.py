@@ -1,4 +1,10 @@
-"""Training steps of whole programs beside torch, and how long a small script takes from its start to its result."""
+"""Training steps of whole programs beside torch, and how long a small script takes from its start to its result.
+
+python benchmarks/programs.py [--quick]
+
+The bounds are for one thread. The same programs run without anything compiled and on two threads, too, unless `--quick`
+leaves that out.
+"""
 
 import importlib.util
 import os
@@ -6,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-from harness import OURS, THEIRS, Case, Row, compare, report
+from harness import OURS, THEIRS, Case, Row, compare, named, report, run_otherwise
 
 MLP = """
 nn = torch.nn
@@ -160,7 +166,9 @@ def start() -> Row:
 
 def main() -> None:
     rows = [row.scaled(1e-6) for row in compare(CASES)]
-    report("programs", [*rows, start()], "ms")
+    report(named("programs"), [*rows, start()], "ms")
+    if "--quick" not in sys.argv:
+        run_otherwise(__file__, [])
 
 
 if __name__ == "__main__":
