@@ -1,8 +1,8 @@
 """How often `mindtorch diff` is right on real runs: alarms between equal runs, and finds of one op made 10 % slower.
 
 A small model of twenty ops of about the same cost runs in two versions, step by step in turn, so that the machine
-treats both alike; in half of the comparisons the second version has one op, drawn at random, work on 10 % more numbers.
-Times are CPU time of the thread, unless --wall is given.
+treats both alike; in half of the comparisons the second version has one op, drawn at random, work on so many more
+numbers that it takes 10 % longer. Times are CPU time of the thread, unless --wall is given.
 
 python benchmarks/diff_power.py [--pairs N] [--steps N] [--wall]
 """
@@ -24,33 +24,50 @@ from mindtorch_v2.profiler.diff import SLOWER, compare
 
 NAMES = "exp exp2 log log2 log10 sin cos tan tanh sqrt asin acos atan sinh cosh asinh atanh log1p expm1 reciprocal"
 OP_NS = 60_000
+# A tensor stays in the cache: what memory does is noise of another kind.
+MOST_NUMBERS = 40_000
 SLOWDOWN = 1.1
 
 Version = list[tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]]
 
 
-def sizes() -> dict[str, int]:
-    """On how many numbers each op takes about as long as the others."""
-    found = {}
-    for name in NAMES.split():
-        op, tensor = getattr(torch, name), torch.linspace(0.1, 0.9, 20_000)
-        took = []
-        for _ in range(20):
+Sizes = dict[str, tuple[int, int]]
+
+
+def cost_ns(op: Callable[[torch.Tensor], torch.Tensor], counts: list[int], rounds: int) -> list[float]:
+    """What an op takes on so many numbers, undisturbed: measured in turn, a low quartile of each."""
+    tensors = [torch.linspace(0.1, 0.9, count) for count in counts]
+    took = np.zeros((rounds, len(counts)))
+    for line in took:
+        for place, tensor in enumerate(tensors):
             began = time.thread_time_ns()
             op(tensor)
-            took.append(time.thread_time_ns() - began)
-        found[name] = max(1000, round(20_000 * OP_NS / sorted(took)[5]))
+            line[place] = time.thread_time_ns() - began
+    return [float(value) for value in np.quantile(took, 0.25, axis=0)]
+
+
+def sizes() -> Sizes:
+    """On how many numbers each op takes about as long as the others, and on how many it takes 10 % longer: a call has a
+    cost of its own, hence more than 10 % more numbers."""
+    found = {}
+    for name in NAMES.split():
+        op = getattr(torch, name)
+        (rough,) = cost_ns(op, [MOST_NUMBERS // 2], 50)
+        count = min(MOST_NUMBERS, max(1000, round(MOST_NUMBERS // 2 * OP_NS / rough)))
+        short, plain, long = cost_ns(op, [round(count * 0.7), count, round(count * 1.3)], 200)
+        each = max(long - short, 0.3 * plain) / (0.6 * count)
+        found[name] = count, round(count + (SLOWDOWN - 1) * plain / each)
     return found
 
 
-def inputs(numbers: dict[str, int]) -> dict[str, torch.Tensor]:
+def inputs(numbers: Sizes) -> dict[str, torch.Tensor]:
     """What the ops work on. Both versions share it: where a tensor lies in memory matters more than 10 %."""
-    return {name: torch.linspace(0.1, 0.9, round(count * SLOWDOWN)) for name, count in numbers.items()}
+    return {name: torch.linspace(0.1, 0.9, more) for name, (_, more) in numbers.items()}
 
 
-def version(tensors: dict[str, torch.Tensor], slowed: str | None = None) -> Version:
+def version(tensors: dict[str, torch.Tensor], numbers: Sizes, slowed: str | None = None) -> Version:
     return [
-        (getattr(torch, name), tensor if name == slowed else tensor[: round(len(tensor) / SLOWDOWN)])
+        (getattr(torch, name), tensor if name == slowed else tensor[: numbers[name][0]])
         for name, tensor in tensors.items()
     ]
 
@@ -91,14 +108,16 @@ def main() -> None:
     if not options.wall:
         _tap.set_clock(time.thread_time_ns)
     random = np.random.default_rng(0)
-    tensors = inputs(sizes())
-    in_turn([version(tensors)], 10)
+    numbers = sizes()
+    tensors = inputs(numbers)
+    plain = version(tensors, numbers)
+    in_turn([plain], 10)
     alarms = found = others = 0
     for _ in range(options.pairs):
-        first, second = in_turn([version(tensors), version(tensors)], options.steps)
+        first, second = in_turn([plain, plain], options.steps)
         alarms += compare([first], [second]).alarms > 0
         slowed = str(random.choice(NAMES.split()))
-        first, second = in_turn([version(tensors), version(tensors, slowed)], options.steps)
+        first, second = in_turn([plain, version(tensors, numbers, slowed)], options.steps)
         result = compare([first], [second])
         seen = [result.names[place].removeprefix("aten::") for place in result.of(SLOWER)]
         found += slowed in seen

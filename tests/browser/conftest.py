@@ -14,7 +14,10 @@ from mindtorch_v2.profiler.capture import Capture
 from mindtorch_v2.profiler.load import load
 from mindtorch_v2.profiler.report import write_report
 
-TORCH_TRACE = Path(__file__).parent / "data" / "torch_trace.json.gz"
+DATA = Path(__file__).parent / "data"
+TORCH_TRACE = DATA / "torch_trace.json.gz"
+# Made by hand in the form torch gives to work on a GPU.
+DEVICE_TRACE = DATA / "device_trace.json.gz"
 
 CAPTURES: dict[str, Callable[[], Capture]] = {
     "empty": captures.empty,
@@ -22,6 +25,8 @@ CAPTURES: dict[str, Callable[[], Capture]] = {
     "large": captures.large,
     "hostile": captures.hostile,
     "torch": lambda: load(TORCH_TRACE),
+    "device": lambda: load(DEVICE_TRACE),
+    "priced": captures.priced,
 }
 # The second side of the reports that have a diff view.
 BEFORE: dict[str, Callable[[], Capture]] = {"small": lambda: captures.small(slower=2)}

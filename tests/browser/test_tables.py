@@ -135,6 +135,24 @@ def test_modules_open_close_and_tell_forward_from_backward(page: Page) -> None:
     assert len(page.all("tr[data-module]")) == 3
 
 
+def test_a_long_module_name_stays_in_its_cell(page: Page) -> None:
+    page.open("hostile", "modules")
+    beyond = page.js(
+        "return [...document.querySelectorAll('tr[data-module]')].filter((row) => {"
+        "const name = row.querySelector('b').getBoundingClientRect();"
+        "return name.right > row.cells[1].getBoundingClientRect().left; }).length"
+    )
+    assert beyond == 0
+
+
+def test_memory_is_shown_by_category(page: Page) -> None:
+    page.open("torch", "memory")
+    names = {text.split("\u00a0")[0] for text in page.texts(".page .key li")}
+    assert len(names) >= 3
+    assert all("at the peak" in text for text in names)
+    assert {"Size ↓", "Category", "Allocated by"} <= set(page.texts(".grid th"))
+
+
 def test_memory_shows_the_peak_and_leads_to_the_timeline(page: Page) -> None:
     page.open("small", "memory")
     assert "12.0 KB (the peak)" in page.find("p.facts").text
@@ -156,6 +174,8 @@ def test_steps_compare_two_of_them(page: Page) -> None:
     page.all(".steps button")[0].click()
     page.settle()
     assert page.find("p.facts").text.startswith("ProfilerStep#0 takes")
+    assert page.texts(".scale span") == ["100 µs", "50.0 µs", "0"]
+    assert page.texts(".steps .tick") == ["#0", "#1", "#2"]
     assert "aten::addmm" in column(page, 1)
     page.choose("A", "2")
     assert "ProfilerStep#2" in page.find("p.facts").text
@@ -165,6 +185,11 @@ def test_the_diff_names_what_changed(page: Page) -> None:
     page.open("small", "diff")
     assert column(page, 1)[0] == "ProfilerStep*"
     assert column(page, 2)[0] == "faster"
+    titles = page.texts(".grid th")
+    assert {"95 %", "Calls, before", "Total, now", "Memory, before"} <= set(titles)
+    interval = column(page, titles.index("95 %") + 1)[0]
+    assert " … " in interval
+    assert interval.startswith("−")
     page.choose("By", "module")
     assert "Model.layer0" in column(page, 1)
     page.choose("By", "stack")

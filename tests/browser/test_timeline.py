@@ -66,6 +66,51 @@ def test_keys_zoom_pan_and_fit(page: Page) -> None:
     assert page.range() == whole
 
 
+def test_marks_of_the_ruler_differ_however_far_it_is_zoomed(page: Page) -> None:
+    page.open("small", "timeline")
+    whole = page.find(CANVAS).get_attribute("data-ticks").split("|")
+    assert whole[:2] == ["0", "50 µs"]
+    page.open("small", "timeline&from=100000&to=100200")
+    close = page.find(CANVAS).get_attribute("data-ticks").split("|")
+    assert len(close) > 3
+    assert len(set(close)) == len(close)
+    assert all(text.startswith("100.") and text.endswith(" µs") for text in close)
+
+
+def test_work_on_a_device_stands_below_the_threads(page: Page) -> None:
+    page.open("device", "timeline")
+    assert page.find(CANVAS).get_attribute("data-lanes").split("|") == ["python", "GPU 0: stream 7"]
+    page.go("overview")
+    assert "1 thread, 1 device stream" in page.texts(".card .note")
+    assert "cudnn::winograd_nonfused::winogradForwardData4x4" in page.texts(".ranks .name")
+
+
+def test_one_finger_pans(page: Page) -> None:
+    page.open("small", "timeline&from=100000&to=200000")
+    box = page.js(
+        "const b = arguments[0].getBoundingClientRect(); return [b.left, b.top, b.width, b.height]", page.find(CANVAS)
+    )
+    x, y = box[0] + box[2] / 2, box[1] + box[3] / 2
+    for kind, moved in (("touchStart", 0), ("touchMove", -40), ("touchMove", -120), ("touchEnd", None)):
+        points = [] if moved is None else [{"x": x + moved, "y": y, "id": 0}]
+        page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    low, high = page.settle().range()
+    assert low > 105_000
+    assert abs((high - low) - 100_000) < 200
+
+
+def test_a_double_click_zooms_to_an_event(page: Page) -> None:
+    page.open("small", "timeline")
+    before = page.range()
+    height = page.js("return arguments[0].getBoundingClientRect().height", page.find(CANVAS))
+    # The row of steps lies below the ruler.
+    ActionChains(page.driver).move_to_element_with_offset(
+        page.find(CANVAS), 0, int(24 + 9 - height / 2)
+    ).double_click().perform()
+    low, high = page.settle().range()
+    assert (high - low) < (before[1] - before[0]) * 0.5
+
+
 def test_two_fingers_zoom(page: Page) -> None:
     page.open("small", "timeline")
     box = page.js(

@@ -101,6 +101,53 @@ def test_the_torch_trace_shows_what_torch_recorded(page: Page) -> None:
     assert "casts" in page.js("return [...document.querySelectorAll('.findings > li')].map((l) => l.dataset.rule)")
 
 
+def test_what_recording_cost_is_said_or_said_to_be_unknown(page: Page) -> None:
+    def cost() -> str:
+        cards = page.js(
+            "return [...document.querySelectorAll('.card')].map((c) => [...c.children].map((e) => e.textContent))"
+        )
+        return " ".join(next(card for card in cards if card[0] == "Profiler's own cost")[1:])
+
+    page.open("torch")
+    assert cost() == "not known the trace does not say"
+    page.open("priced")
+    assert cost().endswith("about 100 ns an event")
+    assert cost()[0].isdigit()
+
+
+def test_no_name_is_read_backwards(page: Page) -> None:
+    page.open("hostile", "operators")
+    shown = "return [...document.querySelectorAll('.named a')].some((e) => e.textContent === arguments[0])"
+    assert page.js(shown, "aten::�backwards")
+
+
+def test_text_stands_out_in_both_themes(page: Page) -> None:
+    """The contrast that WCAG asks of text, 4.5 to 1, for every colour of text on every ground."""
+    page.open("small")
+    low = page.js(
+        """
+        const light = (text) => {
+          const parts = text.match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16) / 255);
+          const [r, g, b] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const found = [];
+        for (const theme of ["light", "dark"]) {
+          document.documentElement.dataset.theme = theme;
+          const style = getComputedStyle(document.documentElement);
+          const read = (name) => light(style.getPropertyValue(`--${name}`).trim());
+          for (const text of ["text", "muted", "accent", "worse", "better"])
+            for (const ground of ["surface", "raised"]) {
+              const [a, b] = [read(text), read(ground)].sort((x, y) => y - x);
+              if ((a + 0.05) / (b + 0.05) < 4.5) found.push([theme, text, ground, (a + 0.05) / (b + 0.05)]);
+            }
+        }
+        return found;
+        """
+    )
+    assert low == []
+
+
 def test_tabs_are_moved_through_with_arrow_keys(page: Page) -> None:
     page.open("small", "overview")
     page.find("#tab-overview").send_keys("\ue014")  # right
@@ -187,5 +234,9 @@ def test_a_small_screen_needs_no_sideways_scrolling(page: Page) -> None:
         for view in (*VIEWS, "diff"):
             page.go(view)
             assert page.js("return document.documentElement.scrollWidth <= innerWidth + 1"), view
+            tab = page.js(
+                "const b = arguments[0].getBoundingClientRect(); return [b.left, b.right]", page.find(f"#tab-{view}")
+            )
+            assert 0 <= tab[0] < tab[1] <= 390, view
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -17,7 +17,8 @@ HOSTILE = [
     "<!--<script>",
     "name\u2028with\u0000odd\ud800 characters",
     "=HYPERLINK(1)",
-    "x" * 5000,
+    "aten::\u202ebackwards",
+    "x" * 100_000,
 ]
 
 
@@ -131,6 +132,13 @@ def small(slower: int = 1) -> Capture:
         at = begin + 100_000 * slower
     made.region(made.kind("aten::sort"), 5000, 60_000, thread=1)
     return made.capture()
+
+
+def priced() -> Capture:
+    """A loaded capture that says what recording cost where it was made."""
+    capture = small()
+    capture.metadata["profiler_cost"] = {"event_ns": 100.0, "memory_event_ns": 50.0}
+    return capture
 
 
 def large(events: int = 300_000, seed: int = 0) -> Capture:

@@ -67,6 +67,11 @@ def test_a_program_is_profiled_as_it_is(program: Path, tmp_path: Path) -> None:
     from_spool = load(tmp_path / "out" / "capture.mtspool")
     assert from_spool.options.shapes
     assert from_spool.options.memory
+    trace = json.loads((tmp_path / "out" / "trace.json").read_text())
+    assert trace["trace_id"]
+    # What recording costs is known to whoever opens the files later.
+    assert trace["profiler_cost"] == from_spool.metadata["profiler_cost"]
+    assert trace["profiler_cost"]["event_ns"] > 0
 
 
 def test_only_the_steps_asked_for_are_recorded_and_nest_with_functions(program: Path, tmp_path: Path) -> None:

@@ -77,6 +77,21 @@ def test_a_busy_machine_that_slows_some_ops_more_than_others_is_no_alarm() -> No
     assert [found.names[place] for place in found.of(diff.SLOWER)] == [NAMES[5]]
 
 
+def test_an_op_that_others_disturb_is_judged_by_its_calm_samples() -> None:
+    random = np.random.default_rng(12)
+
+    def disturbed(factor: float) -> np.ndarray:
+        """Most samples of one op take up to three times as long as it does alone."""
+        took = durations(random, steps=200)
+        took[:, 9] *= factor * np.where(random.random(200) < 0.6, random.uniform(1.2, 3, 200), 1)
+        return took
+
+    found = compare([capture_of(disturbed(1.0))], [capture_of(disturbed(1.12))])
+    assert [found.names[place] for place in found.of(diff.SLOWER)] == [NAMES[9]]
+    alarms = sum(compare([capture_of(disturbed(1.0))], [capture_of(disturbed(1.0))]).alarms > 0 for _ in range(20))
+    assert alarms == 0
+
+
 def test_twice_as_slow_as_a_whole_is_an_alarm_even_of_single_runs() -> None:
     found = compare([capture_of(steady())], [capture_of(steady() * 2)])
     assert found.overall.verdict == diff.SLOWER
@@ -99,6 +114,15 @@ def test_what_appears_and_disappears_is_named() -> None:
     assert {found.names[place] for place in found.of(diff.APPEARED)} == set(NAMES[10:15])
     assert {found.names[place] for place in found.of(diff.DISAPPEARED)} == set(NAMES[:5])
     assert any("appeared and takes" in failure for failure in found.failures(0.1).values())
+
+
+def test_what_is_called_more_often_is_named_whatever_its_time() -> None:
+    took = steady()[:, :6]
+    before = capture_of(took, NAMES[:6])
+    after = capture_of(np.concatenate([took, took[:, 5:]], axis=1), [*NAMES[:6], NAMES[5]])
+    found = compare([before], [after])
+    assert [found.names[place] for place in found.recounted] == [NAMES[5]]
+    assert compare([before], [before]).recounted == []
 
 
 def test_faster_is_no_failure() -> None:

@@ -20,7 +20,7 @@ from mindtorch_v2.profiler.report.pack import Packer, unpack
 from mindtorch_v2.profiler.report.steps import find_steps
 from mindtorch_v2.profiler.report.summary import summarise
 from mindtorch_v2.profiler.roles import Sighting
-from report_captures import HOSTILE, Builder, empty, hostile, large, small
+from report_captures import HOSTILE, Builder, empty, hostile, large, priced, small
 
 STATIC = Path(pages.__file__).parent / "static"
 
@@ -44,6 +44,25 @@ def test_columns_survive_packing(values: list[int], delta: bool) -> None:
     assert tables == {"name": "</script>"}
     assert columns["x"].tolist() == values
     assert columns["after"].tolist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    "said", [None, "much", {"event_ns": -1, "memory_event_ns": 1}, {"event_ns": "<b>", "memory_event_ns": 1}, {}]
+)
+def test_a_capture_that_does_not_say_what_recording_cost_has_no_cost(said: object) -> None:
+    capture = small()
+    capture.metadata["profiler_cost"] = said
+    tables, _ = unpack(Digest(capture).packed("x"))
+    assert tables["overhead"] is None
+
+
+def test_a_capture_from_a_file_tells_what_recording_cost() -> None:
+    tables, _ = unpack(Digest(priced()).packed("x"))
+    assert tables["overhead"]["per_event_ns"] == 100
+    metrics = Metrics(priced())
+    cost = 100 * len(metrics) + 50 * len(metrics.memory_events)
+    assert tables["overhead"]["share"] == pytest.approx(cost / (priced().stop_ns - priced().start_ns))
+    assert "profiler_cost" not in tables["environment"]
 
 
 def test_the_same_capture_makes_the_same_file() -> None:
@@ -181,7 +200,7 @@ def test_a_report_with_another_capture_has_a_diff() -> None:
     rows = {row[0]: row for row in tables["diff"]["op"]["rows"]}
     name, verdict, change, before, after = rows["ProfilerStep*"]
     assert (name, verdict) == ("ProfilerStep*", "faster")
-    assert change < -0.5
+    assert change[1] <= change[0] <= change[2] < -0.5
     assert before[1] - after[1] == pytest.approx(100_000)
     assert unpack(Digest(small(), None).packed("x"))[0]["diff"] is None
 

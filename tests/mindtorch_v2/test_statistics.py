@@ -94,3 +94,19 @@ def test_runs_that_differ_more_than_their_samples_explain_are_noticed() -> None:
         variance, runs = statistics.between_runs(samples, run, found.error)
         assert runs == 4
         assert least <= variance[0] <= most
+
+
+def test_the_lowest_samples_score_by_whose_they_are() -> None:
+    # Of 20 samples the lowest 5 are all of the first side: hypergeometric mean 2.5, variance 5/4 · 15/19.
+    before, after = column(*range(10)), column(*range(5, 15))
+    score = statistics.low_test(before, after, 0.25)
+    assert score[0] == pytest.approx((2.5 - 0.5) / np.sqrt(5 / 4 * 15 / 19))
+    assert statistics.low_test(after, before, 0.25)[0] == -score[0]
+    # What the highest samples do does not matter.
+    after[-1] = 1e9
+    assert statistics.low_test(before, after, 0.25)[0] == score[0]
+
+
+def test_the_lowest_samples_of_nothing_score_nothing() -> None:
+    assert statistics.low_test(column(1, 1, 1), column(1, 1, 1), 0.25)[0] == 0
+    assert statistics.low_test(column(np.nan, np.nan), column(1, 2), 0.25)[0] == 0

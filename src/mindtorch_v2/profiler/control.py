@@ -5,19 +5,20 @@ Requests and answers are plain dicts. It does not know how they travel.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from . import run
+from . import overhead, run
 from .averages import Grouping
 from .config import RecordOptions
 from .events import View
 from .lists import averages_of_views
 from .metrics import Metrics
-from .program import SPOOL, without_own_threads, write_files
+from .program import SPOOL, with_metadata, without_own_threads, write_files
 from .recorder import RECORDER
 from .samples import step_intervals
 from .window import Window
@@ -66,6 +67,8 @@ def _start(request: dict[str, Any]) -> dict[str, Any]:
         started = run.profile(use_kineto=True, all_threads=True, spool=os.path.join(folder, SPOOL), **wanted)
         started._prepare_trace()
         started._start_trace()
+        prices = overhead.prices(RecordOptions(bool(wanted.get("record_shapes")), bool(wanted.get("with_stack"))))
+        started.metadata[overhead.METADATA] = json.dumps(prices._asdict())
         _attached.profile, _attached.folder = started, folder
     return {"folder": folder}
 
@@ -77,7 +80,8 @@ def _stop(request: dict[str, Any]) -> dict[str, Any]:
             raise RuntimeError("is not being profiled from outside; start it with `mindtorch attach PID start`")
         _attached.profile = None
         stopped._stop_trace()
-        capture = without_own_threads(stopped.newest_capture())
+        capture = with_metadata(stopped.newest_capture(), stopped.trace_id, stopped.metadata)
+    capture = without_own_threads(capture)
     files = write_files(capture, _attached.folder, os.path.basename(sys.argv[0]) or "program")
     return {"files": {**files, "spool": os.path.join(_attached.folder, SPOOL)}, "events": sum(map(len, capture.tracks))}
 

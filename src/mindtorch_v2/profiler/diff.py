@@ -8,6 +8,7 @@ more than chance explains: a rank test against that effect, with Holm's correcti
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,9 @@ WHOLE = -1
 _ENOUGH = 3
 # Samples a side from which on ranks decide; with fewer no order is improbable enough, and means decide.
 _ENOUGH_FOR_RANKS = 8
+# The part of the samples that counts as undisturbed; how many samples a side, and how far apart their quartiles, it takes
+# to look at these alone.
+_LOWEST, _ENOUGH_FOR_LOWEST, _UNSTEADY = 0.15, 40, 0.1
 # Groups from which on what they share can be told from what one of them does.
 _ENOUGH_FOR_PACE = 5
 # The least noise assumed of a mean of few samples, the run-to-run drift of a whole program assumed where only one run
@@ -117,6 +121,13 @@ class Diff:
     def alarms(self) -> int:
         """How many changes of time were found, the one of the whole program included."""
         return len(self.of(SLOWER, FASTER)) + (self.overall.verdict in (SLOWER, FASTER))
+
+    @property
+    def recounted(self) -> list[int]:
+        """Groups of both sides that are called more or less often than before, those whose time changed most first."""
+        ran = (self.before.count > 0) & (self.after.count > 0)
+        changed = ran & (self.before.count != self.after.count) & (self.share >= self.rules.smallest_share)
+        return [place for place in self.of(*VERDICTS) if changed[place]]
 
     def failures(self, limit: float) -> dict[int, str]:
         """What is slower by `limit` (0.1: ten percent) or more, in words, by the group's place; WHOLE for the whole."""
@@ -214,12 +225,13 @@ def _judge(by: str, names: list[str], samples: _Samples, rules: Rules) -> Diff:
     between = _between_runs(logs, sides, samples.runs, share >= rules.smallest_share)
     # The smallest effect leaves room for a little unevenness; what is more widens it.
     needed = np.maximum(margin, _SURE * np.sqrt(np.maximum(between**2 - (_FREE * margin) ** 2, 0.0)))
-    score = _scores(logs, sides, needed)
+    score, tests = _scores(logs, sides, needed)
+    score, tests = _with_low_scores(score, tests, samples.logs, sides, needed, share >= rules.smallest_share)
     error = np.sqrt(sides[0].error ** 2 + sides[1].error ** 2 + between**2)
     effect = sides[1].mean - sides[0].mean
     enough = (np.minimum(sides[0].number, sides[1].number) >= 2) & (share >= rules.smallest_share)
     p = np.ones(len(names))
-    p[enough] = statistics.holm(np.minimum(2 * statistics.tail_of_normal(np.abs(score[enough])), 1.0))
+    p[enough] = statistics.holm(np.minimum(2 * (tests * statistics.tail_of_normal(np.abs(score)))[enough], 1.0))
     reach = error * statistics.student_quantile(_NORMAL_95, statistics.freedom_of(sides[0], sides[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         change, low, high = np.expm1(effect), np.expm1(effect - reach), np.expm1(effect + reach)
@@ -283,14 +295,37 @@ def _pace(sides: list[Location], large: NDArray[np.bool_]) -> float:
     return centre if width <= max(_TOGETHER, 3 * typical, abs(centre) / 2) else 0.0
 
 
-def _scores(logs: list[Floats], sides: list[Location], margin: Floats) -> Floats:
-    """A normal score for each group being slower (positive) or faster by more than the margin."""
+def _scores(logs: list[Floats], sides: list[Location], margin: Floats) -> tuple[Floats, Floats]:
+    """A normal score for each group being slower (positive) or faster by more than the margin; of how many tests."""
     slower = np.maximum(statistics.rank_test(logs[0], logs[1] - margin), 0)
     faster = np.minimum(statistics.rank_test(logs[0], logs[1] + margin), 0)
     by_rank = np.where(sides[1].mean > sides[0].mean, slower, faster)
     by_mean = statistics.student_test(sides[0], sides[1], margin, _LEAST_NOISE)
     few = np.minimum(sides[0].number, sides[1].number) < _ENOUGH_FOR_RANKS
-    return np.nan_to_num(np.where(few, by_mean, by_rank))
+    return np.nan_to_num(np.where(few, by_mean, by_rank)), np.ones(len(margin))
+
+
+def _with_low_scores(
+    score: Floats, tests: Floats, logs: list[Floats], sides: list[Location], margin: Floats, large: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """The scores, or those of the undisturbed samples alone where they say the same more clearly: of an unsteady op on a
+    busy machine the lowest samples tell more than all of them. Needs many samples, and counts as a second test."""
+    many = np.minimum(sides[0].number, sides[1].number) >= _ENOUGH_FOR_LOWEST
+    if not many.any():
+        return score, tests
+    with warnings.catch_warnings():
+        # Of groups that never ran there is nothing to say.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        low, quarter, rest = np.stack([np.nanquantile(log, (_LOWEST, 0.25, 0.75), axis=0) for log in logs], axis=1)
+    many &= (rest - quarter).min(axis=0) > _UNSTEADY
+    moved = low[1] - low[0]
+    pace = statistics.centre_of_most(moved[large])[0] if int(large.sum()) >= _ENOUGH_FOR_PACE else 0.0
+    after = logs[1] - pace
+    slower = np.maximum(statistics.low_test(logs[0], after - margin, _LOWEST), 0)
+    faster = np.minimum(statistics.low_test(logs[0], after + margin, _LOWEST), 0)
+    lowest = np.where(sides[1].mean > sides[0].mean, slower, faster)
+    clearer = many & (np.abs(lowest) > np.abs(score))
+    return np.where(clearer, lowest, score), np.where(many, tests + 1, tests)
 
 
 def _between_runs(logs: list[Floats], sides: list[Location], runs: list[Ints], large: NDArray[np.bool_]) -> Floats:

@@ -6,8 +6,10 @@ not know how the program is started.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _steps, _tap
+from . import overhead
 from .capture import STEP_PREFIX, Capture, Track
+from .config import RecordOptions
 from .export import write
 from .profiler import _KinetoProfile
 from .report import write_report
@@ -77,6 +81,8 @@ class ProgramProfile:
 
     def start(self) -> None:
         _steps.LISTENERS.append(self._announced)
+        prices = overhead.prices(RecordOptions(self._profile.record_shapes, self._profile.with_stack))
+        self._profile.preset_metadata_json(overhead.METADATA, json.dumps(prices._asdict()))
         # Children that are forked before the first window may still live in it.
         self._profile._begin_company()
         self._enter(self.plan.phase(0))
@@ -91,7 +97,9 @@ class ProgramProfile:
         inner = self._profile.profiler
         capture = inner.newest_capture() if self._has_recorded and inner is not None else None
         self._profile._end_company()
-        return None if capture is None else nested_steps(without_own_threads(capture))
+        if capture is None or inner is None:
+            return None
+        return nested_steps(without_own_threads(with_metadata(capture, inner.trace_id, inner.metadata)))
 
     # Steps
 
@@ -151,6 +159,12 @@ class ProgramProfile:
         elif phase == "active":
             self._profile.prepare_trace()
             self._profile.start_trace()
+
+
+def with_metadata(capture: Capture, trace_id: str, metadata: Mapping[str, str]) -> Capture:
+    """The capture with what was said of it while it was recorded, as JSON texts."""
+    said = {key: json.loads(text) for key, text in metadata.items()}
+    return replace(capture, metadata={"trace_id": trace_id, **capture.metadata, **said})
 
 
 def without_own_threads(capture: Capture) -> Capture:

@@ -117,6 +117,23 @@ def rank_test(before: Floats, after: Floats) -> Floats:
     return np.clip(score, -most, most)
 
 
+def low_test(before: Floats, after: Floats, part: float) -> Floats:
+    """Whether the lowest samples of both sides together are of one side more than chance explains: a normal score for
+    each column, positive where few of them are of `after`. Disturbances only ever add time, and leave these alone."""
+    samples = np.concatenate([before, after])
+    size = np.sum(~np.isnan(samples), axis=0)
+    second = np.sum(~np.isnan(after), axis=0)
+    columns = np.arange(samples.shape[1])
+    bound = np.sort(samples, axis=0)[np.clip((part * size).astype(np.int64) - 1, 0, len(samples) - 1), columns]
+    low = np.sum(samples <= bound, axis=0)
+    share = second / np.maximum(size, 1)
+    away = low * share - np.sum(after <= bound, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = low * share * (1 - share) * (size - low) / (size - 1)
+        score = np.sign(away) * np.maximum(np.abs(away) - 0.5, 0) / np.sqrt(variance)
+    return np.where(variance > 0, score, 0.0)
+
+
 def _most_extreme(first: Floats, second: Floats) -> Floats:
     """The normal score of the least probable order of so many samples, 1 / C(n + m, n)."""
     log_ways = _lgamma(first + second + 1) - _lgamma(first + 1) - _lgamma(second + 1)

@@ -27,9 +27,10 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def _chosen(diff: Diff, options: argparse.Namespace) -> list[int]:
-    """The rows to show, by verdict, those that moved most first."""
+    """The rows to show, by verdict, those that moved most first; then what is only called more or less often."""
     wanted = VERDICTS if options.all else tuple(verdict for verdict in VERDICTS if verdict not in (SAME, UNCLEAR))
     rows = [place for verdict in wanted for place in diff.of(verdict)]
+    rows += [place for place in diff.recounted if place not in rows]
     return rows[: max(options.limit, 0)]
 
 
@@ -93,6 +94,8 @@ def summary(diff: Diff) -> list[str]:
             f"everything ran {percent(abs(diff.pace)).lstrip('+')} {pace} on the second side; changes are beyond that"
         )
     counts = [f"{len(diff.of(verdict))} {verdict}" for verdict in VERDICTS if diff.of(verdict)]
+    if diff.recounted:
+        counts.append(f"{len(diff.recounted)} called more or less often")
     lines.append(", ".join(counts) if counts else "nothing to compare")
     return lines
 

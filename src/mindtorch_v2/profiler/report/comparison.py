@@ -29,13 +29,14 @@ def compare(before: Capture, after: Capture) -> dict[str, Any]:
 
 
 def _table(diff: Diff) -> dict[str, Any]:
-    """Rows of name, verdict, relative change, then count, self, total and bytes before and after."""
+    """Rows of name, verdict, relative change with its interval, then count, self, total and bytes before and after."""
     moved = np.abs(diff.after.self_ns - diff.before.self_ns)
     rows = []
     for place in np.argsort(-moved, kind="stable")[:_MOST_ROWS].tolist():
         sides = [_figures(side, place) for side in (diff.before, diff.after)]
-        change = float(diff.change[place])
-        rows.append([diff.names[place], str(diff.verdict[place]), change if np.isfinite(change) else None, *sides])
+        change = [float(values[place]) for values in (diff.change, diff.low, diff.high)]
+        known = [round(value, 4) for value in change] if np.isfinite(change).all() else None
+        rows.append([diff.names[place], str(diff.verdict[place]), known, *sides])
     overall = diff.overall
     finite = bool(np.isfinite([overall.change, overall.low, overall.high]).all())
     return {

@@ -31,6 +31,10 @@ from .summary import SORTS, sort_of, summarise, window_of
 Ints = NDArray[np.int64]
 
 _LONGEST_TEXT = 400
+# Marks that change the direction of text.
+_TURNING = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
+# What people call devices, by torch's number of their type.
+_DEVICES = {1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA"}
 
 
 class Digest:
@@ -108,7 +112,7 @@ class Digest:
 
     def _kind(self, number: int) -> list[Any]:
         kind = self.metrics.kind_of(number)
-        return [kind.name, kind.label, SORTS.index(sort_of(kind)), kind.overload, kind.path]
+        return [straight(kind.name), straight(kind.label), SORTS.index(sort_of(kind)), kind.overload, straight(kind.path)]
 
     def _call(self, place: int, kind: int) -> list[Any]:
         """What calls with the same name and inputs share: kind, shapes, types, other arguments, FLOPs."""
@@ -133,7 +137,7 @@ class Digest:
                 key = (node, frames.setdefault(entry, len(frames)))
                 node = nodes.setdefault(key, len(nodes))
             ends.append(node)
-        return [list(key) for key in nodes], list(frames), ends
+        return [list(key) for key in nodes], [straight(frame) for frame in frames], ends
 
     def _steps(self) -> dict[str, Any]:
         steps = find_steps(self.metrics)
@@ -157,10 +161,13 @@ class Digest:
     def _overhead(self) -> dict[str, Any] | None:
         """What recording took: measured for a capture of this process, read from the file's metadata else."""
         metrics, capture = self.metrics, self.metrics.capture
-        if not (isinstance(capture.kinds, Kinds) and capture.pid == os.getpid()):
+        prices = overhead.stated_prices(capture.metadata)
+        if prices is None and isinstance(capture.kinds, Kinds) and capture.pid == os.getpid():
+            prices = overhead.prices(capture.options)
+        if prices is None:
             return None
         window_s = (capture.stop_ns - capture.start_ns) / 1e9
-        cost = overhead.estimate(capture.options, len(metrics), len(metrics.memory_events), window_s)
+        cost = prices.total(len(metrics), len(metrics.memory_events), window_s)
         return {"events": cost.events, "per_event_ns": cost.per_event_ns, "share": cost.share}
 
     def _findings(self, cost: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -186,8 +193,14 @@ def environment(capture: Capture) -> dict[str, str]:
         found["Processors"] = str(os.cpu_count())
         found["Command"] = " ".join([os.path.basename(sys.executable), *sys.argv])
     for key, value in capture.metadata.items():
-        found.setdefault(str(key), _text(value))
+        if key != overhead.METADATA:
+            found.setdefault(str(key), _text(value))
     return {key: value[:_LONGEST_TEXT] for key, value in found.items()}
+
+
+def straight(text: str) -> str:
+    """A name without the marks that let it be read backwards, which can make it look like another."""
+    return text.translate(_TURNING)
 
 
 def _flops(kind: Kind, record: _tap.InputRecord) -> int:
@@ -201,7 +214,10 @@ def _tracks(capture: Capture) -> list[dict[str, Any]]:
     for track in capture.tracks:
         process = track.process_name or (f"process {track.pid}" if track.pid else "")
         name = track.name or f"thread {track.native_id}"
-        rows.append({"name": f"{process}: {name}" if process else name, "id": track.native_id, "pid": track.pid})
+        if track.device_type:
+            process = f"{_DEVICES.get(track.device_type, 'device')} {track.device_index}"
+        title = f"{process}: {name}" if process else name
+        rows.append({"name": title, "id": track.native_id, "pid": track.pid, "device": track.device_type > 0})
     return rows
 
 

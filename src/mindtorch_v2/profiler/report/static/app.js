@@ -37,6 +37,7 @@ class App {
       const mine = tab.id === `tab-${name}`;
       tab.setAttribute("aria-selected", String(mine));
       tab.tabIndex = mine ? 0 : -1;
+      if (mine) this.tabs.scrollLeft = tab.offsetLeft - this.tabs.offsetLeft - (this.tabs.clientWidth - tab.offsetWidth) / 2;
     }
     this.main.setAttribute("aria-labelledby", `tab-${name}`);
     this.main.dataset.view = name;

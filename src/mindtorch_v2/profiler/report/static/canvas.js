@@ -26,18 +26,24 @@ class Surface {
     return this.context;
   }
 
-  // Text cut to a width; drawn not at all where nothing of it would be read.
-  text(text, x, y, width) {
+  // Text cut to a width, or a shorter one where it is given; drawn not at all where nothing of it would be read.
+  text(text, x, y, width, shorter) {
     if (width < 12) return;
     if (text.length > 120) text = text.slice(0, 120) + "…";
-    let full = this.widths.get(text);
-    if (full === undefined) this.widths.set(text, (full = this.context.measureText(text).width));
+    let full = this.widthOf(text);
+    if (full > width && shorter) full = this.widthOf((text = shorter));
     if (full > width) {
       const kept = Math.floor((text.length * (width - 10)) / full) - 1;
       if (kept < 2) return;
       text = text.slice(0, kept) + "…";
     }
     this.context.fillText(text, x, y);
+  }
+
+  widthOf(text) {
+    let width = this.widths.get(text);
+    if (width === undefined) this.widths.set(text, (width = this.context.measureText(text).width));
+    return width;
   }
 }
 

@@ -7,7 +7,7 @@ function details(model, event, { onZoom, onClose }) {
   const call = model.calls[model.call[event]];
   const rows = [
     ["Sort", el("span", {}, swatch(kind.sort), kind.sort)],
-    ["Start", formatTime(model.start[event])],
+    ["Start", formatMoment(model.start[event], Math.max(1, model.length[event] / 100))],
     ["Duration", formatTime(model.length[event])],
     ["Self time", formatTime(model.selfTime[event])],
     ["Thread", model.header.tracks[model.track[event]].name],

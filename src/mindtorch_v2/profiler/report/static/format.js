@@ -14,12 +14,23 @@ const BYTE_UNITS = [[1, "B"], [1024, "KB"], [1024 ** 2, "MB"], [1024 ** 3, "GB"]
 const FLOP_UNITS = [[1, "FLOP"], [1e3, "kFLOP"], [1e6, "MFLOP"], [1e9, "GFLOP"], [1e12, "TFLOP"]];
 
 const formatTime = (ns) => (ns === 0 ? "0" : scaled(ns, TIME_UNITS));
+// A moment among others: as many digits as tell it from one a step away, in the unit of the largest.
+function formatMoment(ns, step, largest = ns) {
+  if (ns === 0) return "0";
+  const [size, unit] = TIME_UNITS.findLast(([size]) => Math.abs(largest) >= size) ?? TIME_UNITS[0];
+  const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(step, 1)) - 1e-9));
+  return `${(ns / size).toFixed(digits)} ${unit}`;
+}
+
 const formatBytes = (bytes) => (bytes === 0 ? "0" : scaled(bytes, BYTE_UNITS));
 const formatFlops = (flops) => (flops === 0 ? "" : scaled(flops, FLOP_UNITS));
 const formatCount = (count) => count.toLocaleString("en");
 const formatShare = (share) => (Number.isFinite(share) ? `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)}%` : "");
 const formatRatio = (ratio) => (ratio < 100 ? ratio.toFixed(2) : formatCount(Math.round(ratio)));
 const signed = (format, value) => (value > 0 ? "+" : value < 0 ? "−" : "") + format(Math.abs(value));
+
+// What is left of a step's name where there is no room: `#3`.
+const stepNumber = (name) => /#\d+$/.exec(name)?.[0];
 
 // A name as a bar has room for it: the function before its file, no prefixes that many share.
 function shortName(name) {

@@ -76,7 +76,7 @@ class Grid {
   }
 
   line(row) {
-    return el("tr", {}, this.columns.map((column) => el("td", { class: column.text ? "" : "number" }, column.cell(row))));
+    return el("tr", {}, this.columns.map((column) => el("td", { class: column.text ? (column.word ? "word" : "") : "number" }, column.cell(row))));
   }
 
   csv() {

@@ -48,7 +48,7 @@ class Memory {
       { title: "Allocated at", value: (row) => row.start, cell: (row) => (row.start < 0 ? "before" : formatTime(row.start)) },
       { title: "Lives for", value: (row) => end(row) - row.start, cell: (row) => (row.end < 0 ? "until the end" : formatTime(end(row) - row.start)) },
     ];
-    if (this.names.length > 1) columns.splice(1, 0, { title: "Category", text: true, value: (row) => this.names[row.category], cell: (row) => this.names[row.category] });
+    if (this.names.length > 1) columns.splice(1, 0, { title: "Category", text: true, word: true, value: (row) => this.names[row.category], cell: (row) => this.names[row.category] });
     return new Grid({ label: "Allocations alive at the peak", columns, rows, sort: 0 }).root;
   }
 

@@ -55,7 +55,7 @@ class Modules {
     const short = around && row.path.startsWith(`${around}.`) ? row.path.slice(around.length + 1) : row.path || row.name;
     return el(
       "tr", { "aria-level": level, "aria-expanded": open === undefined ? null : String(open), tabindex: "0", "data-module": row.number },
-      el("td", {}, el("span", { class: "named", style: { "padding-left": `${(level - 1) * 18}px` } }, twist, el("b", { title: row.path }, short), el("span", { class: "muted" }, row.name))),
+      el("td", {}, el("span", { class: "named", style: { "padding-left": `${(level - 1) * 18}px` } }, twist, el("b", { title: row.path || row.name }, short), el("span", { class: "muted" }, row.name === short ? "" : row.name))),
       el("td", { class: "number" }, formatCount(row.calls)),
       el("td", { class: "number" }, formatTime(row.forward)),
       el("td", { class: "number" }, formatTime(row.backward)),

@@ -20,7 +20,10 @@ function cards(model) {
   const { header } = model;
   const { overhead, memory } = header;
   const ops = model.kinds.filter((kind) => kind.sort === "op").length;
-  const list = [card("Window", formatTime(model.span), `${header.tracks.length} thread${header.tracks.length === 1 ? "" : "s"}`)];
+  const streams = header.tracks.filter((track) => track.device).length;
+  const counted = (count, thing) => `${formatCount(count)} ${thing}${count === 1 ? "" : "s"}`;
+  const lanes = counted(header.tracks.length - streams, "thread") + (streams ? `, ${counted(streams, "device stream")}` : "");
+  const list = [card("Window", formatTime(model.span), lanes)];
   list.push(card("Events", formatCount(model.count), `${formatCount(ops)} kinds of ops`));
   const { events } = header.steps;
   if (events.length) {
@@ -110,7 +113,10 @@ function stepBars(model) {
     "aria-label": `${labels[i]}: ${formatTime(model.length[event])}`,
     style: { height: `${(model.length[event] / most) * 100}%`, background: "hsl(var(--step))" },
   }));
-  return el("section", {}, el("h2", {}, "Steps", events.length > MOST_BARS ? el("small", {}, ` the first ${MOST_BARS} of ${formatCount(events.length)}`) : ""), bars.length ? el("div", { class: "bars" }, bars) : nothing("No steps: give the profiler a schedule, or annotate the loop's body with record_function."));
+  return el("section", {}, el("h2", {}, "Steps", events.length > MOST_BARS ? el("small", {}, ` the first ${MOST_BARS} of ${formatCount(events.length)}`) : ""), bars.length ? [
+    el("div", { class: "bars" }, bars),
+    el("p", { class: "range" }, el("span", {}, labels[0]), el("span", {}, `the longest takes ${formatTime(most)}`), el("span", {}, labels[bars.length - 1])),
+  ] : nothing("No steps: give the profiler a schedule, or annotate the loop's body with record_function."));
 }
 
 function factTable(title, rows) {

@@ -1,5 +1,8 @@
 // The steps side by side, and two of them op by op.
 
+// Steps whose numbers have room below their bars, on small screens too.
+const MOST_NUMBERED = 12;
+
 class Steps {
   constructor(model) {
     this.model = model;
@@ -17,10 +20,12 @@ class Steps {
     this.second = order[order.length - 1];
     if (this.first === this.second) this.first = order[0];
     this.chart = el("div", { class: "steps", role: "group", "aria-label": "Time of each step" });
+    const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
+    const scale = el("div", { class: "scale", "aria-hidden": "true" }, el("span", {}, formatTime(most)), el("span", {}, formatTime(most / 2)), el("span", {}, "0"));
     this.about = el("p", { class: "facts", "aria-live": "polite" });
     this.choosers = el("div", { class: "bar" });
     this.table = el("div", { class: "fill" });
-    this.root.append(this.legend(), this.chart, this.choosers, this.about, this.table);
+    this.root.append(this.legend(), el("div", { class: "scaled" }, scale, this.chart), this.choosers, this.about, this.table);
     this.fill();
   }
 
@@ -57,16 +62,19 @@ class Steps {
   fill() {
     const { model, events, labels } = this;
     const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
+    const apart = Math.ceil(events.length / MOST_NUMBERED);
     this.chart.replaceChildren(...events.map((event, i) => {
-      const share = (time) => `${(time / most) * 88}%`;
+      const share = (time) => `${(time / most) * 100}%`;
       const { op, backward } = this.parts[i];
       const rest = Math.max(0, model.length[event] - op - backward);
       const mark = i === this.first ? "A" : i === this.second ? "B" : "";
       return button([
         el("b", {}, mark),
-        el("i", { style: { height: share(rest), background: "hsl(var(--python))" } }),
-        el("i", { style: { height: share(backward), background: "hsl(var(--backward))" } }),
-        el("i", { style: { height: share(op), background: "hsl(var(--op))" } }),
+        el("span", { class: "pile" },
+          el("i", { style: { height: share(rest), background: "hsl(var(--python))" } }),
+          el("i", { style: { height: share(backward), background: "hsl(var(--backward))" } }),
+          el("i", { style: { height: share(op), background: "hsl(var(--op))" } })),
+        el("span", { class: "tick", "aria-hidden": "true" }, i % apart ? "" : stepNumber(labels[i]) ?? i),
       ], () => this.pick(i), { class: mark ? "chosen" : "", title: `${labels[i]}: ${formatTime(model.length[event])}`, "aria-label": `${labels[i]}, ${formatTime(model.length[event])}${mark ? `, chosen as ${mark}` : ""}` });
     }));
     const options = labels.map((label, i) => [i, `${label} · ${formatTime(model.length[events[i]])}`]);

@@ -57,12 +57,14 @@ class Timeline {
     this.matchCount = el("output", { class: "matches", "aria-live": "polite" });
     return el(
       "div", { class: "bar" }, this.searchBox, this.matchCount,
-      button("‹", () => this.nextMatch(-1), { "aria-label": "Previous match" }),
-      button("›", () => this.nextMatch(1), { "aria-label": "Next match" }),
+      el("span", { class: "together" },
+        button("‹", () => this.nextMatch(-1), { "aria-label": "Previous match" }),
+        button("›", () => this.nextMatch(1), { "aria-label": "Next match" })),
       el("span", { class: "gap" }),
-      button("−", () => this.zoom(1.6), { "aria-label": "Zoom out" }),
-      button("+", () => this.zoom(1 / 1.6), { "aria-label": "Zoom in" }),
-      button("Fit", () => this.show(0, this.model.span), { "aria-label": "Show everything" }),
+      el("span", { class: "together" },
+        button("−", () => this.zoom(1.6), { "aria-label": "Zoom out" }),
+        button("+", () => this.zoom(1 / 1.6), { "aria-label": "Zoom in" }),
+        button("Fit", () => this.show(0, this.model.span), { "aria-label": "Show everything" })),
       checkbox("Forward–backward arrows", false, (on) => {
         this.arrows = on;
         this.draw();
@@ -86,8 +88,10 @@ class Timeline {
     if (memory >= 0) fixed += MEMORY_LANE;
     let y = 0;
     const tracks = [];
-    header.tracks.forEach((track, number) => {
-      const rows = this.model.rows[number];
+    // Threads of the program first, then what runs on devices for them.
+    const order = header.tracks.map((_, number) => number).sort((a, b) => header.tracks[a].device - header.tracks[b].device || a - b);
+    order.forEach((number) => {
+      const track = header.tracks[number], rows = this.model.rows[number];
       if (!rows.length) return;
       const shown = this.closed.has(number) ? 0 : rows.length;
       tracks.push({ number, name: track.name, y, rows: rows.slice(0, shown), height: TRACK_HEAD + shown * ROW + 6 });
@@ -256,10 +260,15 @@ class Timeline {
     this.canvas.dataset.from = Math.round(this.from);
     this.canvas.dataset.to = Math.round(this.to);
     this.canvas.dataset.top = Math.round(this.top);
+    this.canvas.dataset.lanes = this.lanes.tracks.map(({ name }) => name).join("|");
+  }
+
+  tickStep() {
+    return roundStep(((this.to - this.from) / this.surface.size.width) * 110);
   }
 
   ticks() {
-    const step = roundStep(((this.to - this.from) / this.surface.size.width) * 110);
+    const step = this.tickStep();
     const marks = [];
     for (let time = Math.ceil(this.from / step) * step; time <= this.to; time += step) if (time >= 0) marks.push(time);
     return marks;
@@ -274,11 +283,15 @@ class Timeline {
 
   paintRuler(context) {
     context.fillStyle = this.surface.theme.muted;
-    for (const time of this.ticks()) {
+    const step = this.tickStep();
+    const texts = this.ticks().map((time) => {
       const x = Math.round(this.x(time));
+      const text = formatMoment(Math.round(time), step, this.to);
       context.fillRect(x, RULER - 6, 1, 6);
-      this.surface.text(formatTime(Math.round(time)), x + 4, RULER / 2, 100);
-    }
+      this.surface.text(text, x + 4, RULER / 2, 108);
+      return text;
+    });
+    this.canvas.dataset.ticks = texts.join("|");
   }
 
   paintSteps(context) {
@@ -291,7 +304,8 @@ class Timeline {
       context.fillRect(x, this.lanes.steps + 1, Math.max(width - 1, 0.5), STEP_LANE - 4);
       context.fillStyle = theme.onBar;
       const left = Math.max(x, 0);
-      this.surface.text(labels[number], left + 5, this.lanes.steps + STEP_LANE / 2 - 1, Math.min(x + width, this.surface.size.width) - left - 8);
+      const room = Math.min(x + width, this.surface.size.width) - left - 8;
+      this.surface.text(labels[number], left + 5, this.lanes.steps + STEP_LANE / 2 - 1, room, stepNumber(labels[number]));
     });
   }
 
@@ -381,7 +395,8 @@ class Timeline {
       drawn = right;
       if (w > 26) {
         context.fillStyle = theme.onBar;
-        this.surface.text(kind.short, Math.max(x, 0) + 4, top + ROW / 2 - 1, w - 6 + Math.min(x, 0));
+        const tiny = kind.sort === "step" ? stepNumber(kind.name) : undefined;
+        this.surface.text(kind.short, Math.max(x, 0) + 4, top + ROW / 2 - 1, w - 6 + Math.min(x, 0), tiny);
       }
       if (chosen) this.outline(context, x, top, w, event === this.selected);
     }
