@@ -16,6 +16,7 @@ from ._storage import Storage
 from ._tensor import LAZY, Tensor, as_array, bump, make, storage_of, write_lazily
 from .autograd import grad_mode, graph
 from .autograd.engine import door
+from .autograd.node import version_of
 
 if TYPE_CHECKING:
     from ._op import Op
@@ -173,7 +174,9 @@ def mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
 def _stale(t: Tensor) -> Tensor:
     """A stand-in for an operand that lies in the memory an in-place op has just changed: saving it counts, using it
     in backward is an error."""
-    stand_in = graph.shared(t._a, Storage())
+    storage = Storage()
+    storage.version = version_of(t) - 1
+    stand_in = graph.shared(t._a, storage)
     stand_in._ag = graph.edge(t)
     return stand_in
 

@@ -262,7 +262,8 @@ def _find_graph(lines: Lines, op: Any, quiet: str, others: list[str]) -> None:
     obstacles += [f"{n} is {first}" for n in others]
     condition = f"graph and ({' or '.join(obstacles)})" if op.differentiable else "graph"
     together = [f"{n}._v is not None and {n}._v is {first}._v" for n in others]
-    lines.add(f"if {' or '.join([condition, *together])}: return {_slow(op)}")
+    spread = f"{first}._view is not None and 0 in {first}._a.strides"
+    lines.add(f"if {' or '.join([condition, *together, spread])}: return {_slow(op)}")
 
 
 def _keeps_first(op: Any, names: list[str]) -> str:

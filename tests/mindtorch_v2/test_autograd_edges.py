@@ -266,3 +266,37 @@ def test_strict_derivatives_say_what_is_independent() -> None:
         autograd.functional.jacobian(lambda x, y: x, (torch.ones(2), torch.ones(2)), strict=True)
     with pytest.raises(RuntimeError, match="the jacobian of the user-provided function with respect to input 0"):
         autograd.functional.hvp(lambda x: x.sum(), torch.ones(2), torch.ones(2), strict=True)
+
+
+def test_an_expanded_tensor_is_not_changed_in_no_grad_either() -> None:
+    x = ones(3) * 1
+    spread = x.expand(2, 3)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        spread.add_(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda x: x.squeeze_(), "SqueezeBackward3"),
+        (lambda x: x.squeeze_(0), "SqueezeBackward4"),
+        (lambda x: x.unsqueeze_(0), "UnsqueezeBackward1"),
+        (lambda x: x.transpose_(0, 1), "TransposeBackward1"),
+        (lambda x: x.as_strided_((2,), (1,)), "AsStridedBackward1"),
+        (lambda x: x.fill_(1.0), "FillBackward2"),
+    ],
+)
+def test_changes_in_place_have_kinds_of_nodes_of_their_own(change: Any, name: str) -> None:
+    x = ones(1, 4) * 1
+    change(x)
+    assert x.grad_fn.name() == name
+    x.sum().backward()
+
+
+def test_sizes_that_do_not_fit_a_copy_are_named() -> None:
+    with pytest.raises(
+        RuntimeError, match=r"size of tensor a \(2\) must match the size of tensor b \(4\) .* dimension 0"
+    ):
+        torch.ones(2, 3).copy_(torch.ones(4, 3))
+    with pytest.raises(RuntimeError, match=r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"):
+        torch.ones(3).copy_(torch.ones(2, 3))

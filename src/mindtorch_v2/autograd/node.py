@@ -187,7 +187,7 @@ def event_name(cls: type) -> str:
 
 
 # Kinds of nodes that belong to the engine rather than to an operator.
-_ENGINES_OWN = frozenset(("AccumulateGrad", "CopySlices"))
+_ENGINES_OWN = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices"))
 
 
 class Output:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
-from .._errors import no_memory, refuse_overlap, refuse_shared
+from .._errors import broadcast_error, no_memory, refuse_overlap, refuse_shared, shape_text
 from .._front import front
 from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
@@ -346,7 +346,9 @@ def _zero_(a: Any) -> None:
 zero_ = _zero_.function
 
 
-@mutating("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", self=lambda g: zeros_like(g))
+@mutating(
+    "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2", self=lambda g: zeros_like(g)
+)
 def _fill_(a: Any, value: Any) -> None:
     try:
         a[...] = value
@@ -360,7 +362,7 @@ def _fill_(a: Any, value: Any) -> None:
 
 @mutating(
     "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
-    node="FillBackward1",
+    node="FillBackward3",
     self=lambda g: zeros_like(g),
     value=lambda g: g.sum(),
 )
@@ -418,7 +420,10 @@ def _copy_(a: Any, src: Any, non_blocking: bool) -> None:
     try:
         np.copyto(a, src, casting="unsafe")
     except ValueError:
+        try:
+            together = np.broadcast_shapes(a.shape, src.shape)
+        except ValueError:
+            raise broadcast_error(a.shape, src.shape) from None
         raise RuntimeError(
-            f"The size of tensor a ({a.shape[-1] if a.ndim else 1}) must match the size of tensor b "
-            f"({src.shape[-1] if src.ndim else 1}) at non-singleton dimension {max(a.ndim, 1) - 1}"
+            f"output with shape {shape_text(a.shape)} doesn't match the broadcast shape {shape_text(together)}"
         ) from None

@@ -17,7 +17,7 @@ from .._op import Op, composite, view
 from .._slow import evaluate
 from .._tensor import Conjugated, Tensor, bump, contiguous_strides, look_at, memory_owner, storage_of
 from ..autograd import grad_mode, graph
-from ..autograd.node import AccumulateGrad
+from ..autograd.node import AccumulateGrad, Node
 from . import part, permute
 from . import view as views
 from .complex import conj, neg_view
@@ -27,8 +27,11 @@ from .view import sizes_of
 # --- in place ---------------------------------------------------------------------------------------------------------
 
 
-def become(self: Tensor, row: Op, *arguments: Any) -> Tensor:
-    """Let a tensor look at its memory as a view op would, in place."""
+_named: dict[str, type[Node]] = {}
+
+
+def become(node: str, self: Tensor, row: Op, *arguments: Any) -> Tensor:
+    """Let a tensor look at its memory as a view op would, in place; `node` names the kind of its new node."""
     building = grad_mode.is_grad_enabled() and graph.edge(self) is not None
     if building:
         graph.check_in_place(self)
@@ -40,6 +43,10 @@ def become(self: Tensor, row: Op, *arguments: Any) -> Tensor:
         self._view = changed._view
     if building:
         self._ag = changed._ag
+        kind = type(self._ag)
+        self._ag.__class__ = _named.setdefault(
+            node, type(node, (kind,), {"__slots__": (), "__module__": kind.__module__})
+        )
     elif type(self._ag) is AccumulateGrad:
         self._ag.array = self._a
     bump(self)
@@ -48,17 +55,17 @@ def become(self: Tensor, row: Op, *arguments: Any) -> Tensor:
 
 @composite("squeeze_(Tensor(a!) self) -> Tensor(a!)")
 def _squeeze_(self: Tensor) -> Tensor:
-    return become(self, views._squeeze)
+    return become("SqueezeBackward3", self, views._squeeze)
 
 
 @composite("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)")
 def _squeeze_dim_(self: Tensor, dim: int) -> Tensor:
-    return become(self, views._squeeze_dim, dim)
+    return become("SqueezeBackward4", self, views._squeeze_dim, dim)
 
 
 @composite("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)")
 def _squeeze_dims_(self: Tensor, dim: Any) -> Tensor:
-    return become(self, views._squeeze_dims, dim)
+    return become("SqueezeBackward5", self, views._squeeze_dims, dim)
 
 
 @front("squeeze_")
@@ -73,12 +80,12 @@ def squeeze_(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -> Te
 
 @composite("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
 def _unsqueeze_(self: Tensor, dim: int) -> Tensor:
-    return become(self, views._unsqueeze, dim)
+    return become("UnsqueezeBackward1", self, views._unsqueeze, dim)
 
 
 @composite("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
 def _transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    return become(self, permute._transpose, dim0, dim1)
+    return become("TransposeBackward1", self, permute._transpose, dim0, dim1)
 
 
 transpose_ = _transpose_.function
@@ -101,7 +108,7 @@ def _swapdims_(self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @composite("as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)")
 def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None) -> Tensor:
-    return become(self, part._as_strided, size, stride, storage_offset)
+    return become("AsStridedBackward1", self, part._as_strided, size, stride, storage_offset)
 
 
 # --- other memory -----------------------------------------------------------------------------------------------------
