@@ -128,6 +128,7 @@ _missing.cover_all()
 # Submodules (nn, optim, profiler, …) are imported when first asked for, and so are these names.
 _ELSEWHERE = {
     "GradScaler": "amp",
+    "PyTorchFileReader": "serialization",
     "ScriptFunction": "jit",
     "sparse_coo_tensor": "sparse",
     "sparse_csr_tensor": "sparse",

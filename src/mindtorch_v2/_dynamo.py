@@ -26,7 +26,13 @@ def mark_dynamic(t: Any, index: Any, **kwargs: Any) -> None:
 
 mark_static = maybe_mark_dynamic = mark_dynamic
 
+
+class OptimizedModule:
+    """A compiled module; torch.compile gives modules back as they are, so none is one."""
+
+
 __all__ = [
+    "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
     "config",

@@ -75,6 +75,10 @@ def attribute_finder(module_name: str, elsewhere: Mapping[str, str] | None = Non
             setattr(module, name, found)
             return found
         dunder = name.startswith("__")
+        if name == "torch":  # torch's own modules import it, and programs have found it there (torch.sparse.torch.eye)
+            return sys.modules[PACKAGE]
+        if f"{module_name}.{name}".removeprefix(PACKAGE + ".") in ADDRESSES:
+            return importlib.import_module(f"{module_name}.{name}")
         if not dunder and getattr(module, "__path__", None) and importlib.util.find_spec(f"{module_name}.{name}"):
             try:
                 return importlib.import_module(f"{module_name}.{name}")

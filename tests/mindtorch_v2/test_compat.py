@@ -249,3 +249,62 @@ def test_a_timer_measures() -> None:
     ticks = iter(range(1000))
     found = benchmark.Timer("x + 1", globals={"x": 1}, timer=lambda: float(next(ticks))).timeit(10)
     assert (found.number_per_run, found.median) == (10, 0.1)
+
+
+def test_modules_know_torch_as_torchs_do() -> None:
+    assert torch.sparse.torch is torch
+    assert torch.nn.functional.torch is torch
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("_C", "_TensorMeta"),
+        ("_C._nn", "_parse_to"),
+        ("_dynamo.eval_frame", "OptimizedModule"),
+        ("_higher_order_ops.associative_scan", "associative_scan"),
+        ("distributed._tensor", "DTensor"),
+        ("distributed.device_mesh", "DeviceMesh"),
+        ("distributed.nn.functional", "all_gather"),
+        ("distributed.tensor", "DTensor"),
+        ("distributed.tensor.parallel", "ColwiseParallel"),
+        ("utils.checkpoint", "get_device_states"),
+        ("utils.flop_counter", "FlopCounterMode"),
+    ],
+)
+def test_private_paths_that_libraries_import_are_there(path: str, name: str) -> None:
+    assert hasattr(importlib.import_module(f"mindtorch_v2.{path}"), name)
+
+
+def test_modules_of_another_path_are_attributes_too() -> None:
+    assert not isinstance(torch.nn.Linear(1, 1), torch._dynamo.eval_frame.OptimizedModule)
+
+
+def test_nothing_is_spread_over_processes() -> None:
+    assert not isinstance(torch.ones(1), torch.distributed.tensor.DTensor)
+    with pytest.raises(RuntimeError, match=r"distribute_tensor is not provided.*is_available"):
+        torch.distributed.tensor.distribute_tensor(torch.ones(1))
+
+
+def test_the_arguments_of_to_are_told_apart() -> None:
+    parsed = torch._C._nn._parse_to("cpu", torch.float64, non_blocking=True)
+    assert parsed == (torch.device("cpu"), torch.float64, True, None)
+
+
+def test_tensors_become_a_flat_one_and_views_of_it() -> None:
+    tensors = [torch.ones(2, 2), torch.zeros(3)]
+    flat = torch._utils._flatten_dense_tensors(tensors)
+    first, second = torch._utils._unflatten_dense_tensors(flat.mul_(2), tensors)
+    assert flat.tolist() == [2.0] * 4 + [0.0] * 3
+    assert (first.tolist(), second.shape) == ([[2.0, 2.0], [2.0, 2.0]], (3,))
+    groups = torch._utils._take_tensors([*tensors, torch.ones(1, dtype=torch.float64)], 20)
+    assert [[t.numel() for t in group] for group in groups] == [[4], [3], [1]]
+
+
+@pytest.mark.parametrize(("reverse", "expected"), [(False, [1.0, 3.0, 6.0]), (True, [6.0, 5.0, 3.0])])
+def test_a_scan_combines_each_slice_with_those_before(reverse: bool, expected: list[float]) -> None:
+    scan = torch._higher_order_ops.associative_scan
+    x = torch.tensor([1.0, 2.0, 3.0])
+    sums, products = scan(lambda a, b: (a[0] + b[0], a[1] * b[1]), (x, x), 0, reverse)
+    assert sums.tolist() == expected
+    assert products[0 if reverse else 2].item() == 6.0

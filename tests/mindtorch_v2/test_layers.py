@@ -28,7 +28,7 @@ LAYERS = {
         linalg.* masked sparse.* fft.* special.* autograd.functional autograd.gradcheck""",
     "L5": """nn.* optim.* ao.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*
         jit fx onnx export library torch_version hub cuda.* cpu.* mps xpu mtia accelerator
-        backends.* version _dynamo _inductor _logging""",
+        backends.* version _utils _higher_order_ops.* _dynamo _inductor _logging""",
     "P": "profiler.*",
     "F": """. _C.* __main__ _launcher cli.* _shim.* autograd autograd.profiler autograd.profiler_util autograd.profiler_legacy
         profiler profiler.__main__ profiler.itt""",

@@ -332,3 +332,20 @@ def test_complex_parameters_move_as_pairs_of_real_numbers(name: str) -> None:
         for optimizer in optimizers:
             optimizer.step()
     assert torch.equal(torch.view_as_real(whole.detach()), pairs.detach())
+
+
+def test_an_optimizer_that_wraps_another_needs_no_set_up_of_its_own() -> None:
+    class Every(optim.Optimizer):
+        def __init__(self, inner: Any) -> None:  # as wrappers do, without the base class's
+            self.inner, self.param_groups, self.calls = inner, inner.param_groups, 0
+
+        def step(self, closure: Any = None) -> None:
+            self.calls += 1
+            self.inner.step(closure)
+
+    w = torch.ones(1, requires_grad=True)
+    wrapper = Every(optim.SGD([w], 0.5))
+    w.sum().backward()
+    wrapper.step()
+    wrapper.zero_grad()
+    assert (w.item(), wrapper.calls, w.grad) == (0.5, 1, None)

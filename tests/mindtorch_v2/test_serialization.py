@@ -227,3 +227,11 @@ def test_what_is_no_checkpoint() -> None:
         torch.load(io.BytesIO(b""), mmap=True)
     with pytest.raises(FileNotFoundError):
         torch.load("no/such/file.pt")
+
+
+def test_entries_of_a_checkpoint_can_be_read_one_by_one(tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "model.pt")
+    reader = torch.PyTorchFileReader(tmp_path / "model.pt")
+    assert {"data.pkl", "data/0", "version"} <= set(reader.get_all_records())
+    assert reader.has_record("data/0")
+    assert reader.get_record("data/0") == struct.pack("=2f", 1, 1)

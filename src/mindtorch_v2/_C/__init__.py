@@ -18,6 +18,7 @@ from ..ops.random import Generator
 from . import _profiler
 
 TensorBase = _TensorBase = Tensor
+_TensorMeta = type(Tensor)
 
 __all__ = [
     "DisableTorchFunction",
@@ -27,6 +28,7 @@ __all__ = [
     "TensorBase",
     "_LinAlgError",
     "_TensorBase",
+    "_TensorMeta",
     "_profiler",
     "device",
     "dtype",

@@ -89,6 +89,8 @@ class Optimizer:
 
         def around(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             hooks = _global_pre_hooks or _global_post_hooks
+            if "_optimizer_step_pre_hooks" not in self.__dict__:  # one that wraps another and was never set up itself
+                return function(self, *args, **kwargs)
             if not (hooks or self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _tap.SLOT.recorder):
                 return function(self, *args, **kwargs)
             event = _tap.event_id(self._step_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
@@ -128,6 +130,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (or fill them with zeros)."""
+        if "_zero_grad_event" not in self.__dict__:
+            self._prepare_hooks()
         event = _tap.event_id(self._zero_grad_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
         with _tap.region(event):
             for group in self.param_groups:

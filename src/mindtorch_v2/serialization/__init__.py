@@ -12,11 +12,12 @@ from .options import (
     set_default_load_endianness,
     set_default_mmap_options,
 )
-from .reading import load
+from .reading import PyTorchFileReader, load
 from .writing import save
 
 __all__ = [
     "LoadEndianness",
+    "PyTorchFileReader",
     "add_safe_globals",
     "clear_safe_globals",
     "default_restore_location",

@@ -247,6 +247,29 @@ class _Archive:
         return np.asarray(self.map[start : start + info.file_size])
 
 
+class PyTorchFileReader:
+    """The entries of a checkpoint as bytes, for those who read it themselves."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._names = self._read(lambda archive: list(archive.entries))
+
+    def _read(self, what: Callable[[_Archive], Any]) -> Any:
+        if not isinstance(self._file, (str, os.PathLike)):
+            return what(_Archive(self._file, None))
+        with open(self._file, "rb") as file:
+            return what(_Archive(file, None))
+
+    def get_all_records(self) -> list[str]:
+        return list(self._names)
+
+    def has_record(self, name: str) -> bool:
+        return name in self._names
+
+    def get_record(self, name: str) -> Any:
+        return self._read(lambda archive: archive.read(name))
+
+
 def _load_archive(file: Any, place: Place, trusted: bool, options: dict[str, Any], mapped: str | None) -> Any:
     archive = _Archive(file, mapped)
     if "constants.pkl" in archive.entries:

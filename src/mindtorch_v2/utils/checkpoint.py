@@ -52,6 +52,15 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
     yield
 
 
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """The devices other than the CPU that arguments live on, and their random states: none."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """There is no such state to put back."""
+
+
 @contextlib.contextmanager
 def _restored_rng(state: Any) -> Any:
     """Random numbers as they were in forward, and afterwards as before."""
