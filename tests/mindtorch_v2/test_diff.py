@@ -88,7 +88,7 @@ def test_an_op_that_others_disturb_is_judged_by_its_calm_samples() -> None:
 
     found = compare([capture_of(disturbed(1.0))], [capture_of(disturbed(1.12))])
     assert [found.names[place] for place in found.of(diff.SLOWER)] == [NAMES[9]]
-    alarms = sum(compare([capture_of(disturbed(1.0))], [capture_of(disturbed(1.0))]).alarms > 0 for _ in range(20))
+    alarms = sum(compare([capture_of(disturbed(1.0))], [capture_of(disturbed(1.0))]).alarms > 0 for _ in range(6))
     assert alarms == 0
 
 
