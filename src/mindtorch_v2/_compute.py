@@ -53,19 +53,6 @@ def check_arguments(op: Op, given: tuple[Any, ...]) -> None:
         )
 
 
-_NUMBER_TYPES = frozenset(("Scalar", "Scalar?", "float", "float?"))
-
-
-def plain_numbers(op: Op, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """NumPy numbers and one-element tensors, where a number is asked for, as Python numbers."""
-    return tuple(
-        (v._a.item() if isinstance(v, Tensor) else v.item())
-        if a.type in _NUMBER_TYPES and isinstance(v, (Tensor, np.generic))
-        else v
-        for a, v in zip(op.schema.arguments, given, strict=True)
-    )
-
-
 def compute(op: Op, given: tuple[Any, ...]) -> Any:
     """Arrays (or a plain value) from arguments."""
     if any(type(v) in LAZY for v in given):

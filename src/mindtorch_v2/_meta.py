@@ -121,10 +121,6 @@ def to_meta(array: Any) -> MetaArray:
     return laid_out(array.shape, array.dtype, [array])
 
 
-def _dtype_of(x: Any) -> Any:
-    return x.dtype if isinstance(x, np.ndarray) else type(x)
-
-
 def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if ufunc is np.matmul:
         return _matmul(*inputs)

@@ -100,7 +100,6 @@ def test_bias_is_added_and_its_gradient_is_a_sum():
     geometry = ((1, 1), (1, 1), (1, 1), 1)
     out = conv.conv_forward(x, w, *geometry)
     np.testing.assert_allclose(conv.conv_forward(x, w, *geometry, b), out + b[:, None, None])
-    np.testing.assert_allclose(conv.conv_bias_add(out, b), out + b[:, None, None])
     np.testing.assert_allclose(conv.conv_backward_bias(out), out.sum((0, 2, 3)))
 
 

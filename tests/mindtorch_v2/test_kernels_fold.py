@@ -47,8 +47,6 @@ def test_fold_is_the_adjoint_of_unfold(case):
     folded = fold.fold_forward(probe, space, *geometry)
     assert folded.shape == shape
     assert np.vdot(columns, probe) == pytest.approx(np.vdot(x, folded))
-    np.testing.assert_array_equal(fold.unfold_backward(probe, space, *geometry), folded)
-    np.testing.assert_array_equal(fold.fold_backward(x, *geometry), columns)
 
 
 def test_fold_counts_how_many_windows_see_each_place():
@@ -97,11 +95,10 @@ def test_reflection_looks_at_what_was_cropped_but_wrapping_does_not():
     assert fold.pad_forward(x, ((-2, 2),), "circular").tolist() == [[2, 3, 2, 3]]
 
 
-def test_constant_padding_pads_and_crops_and_so_does_its_gradient():
+def test_constant_padding_pads_and_crops():
     x = numbered(2, 3)
     out = fold.pad_constant(x, ((0, 1), (-1, 2)), 9)
     assert out.tolist() == [[1, 2, 9, 9], [4, 5, 9, 9], [9, 9, 9, 9]]
-    assert fold.pad_constant_backward(np.ones_like(out), ((0, 1), (-1, 2))).tolist() == [[0, 1, 1], [0, 1, 1]]
 
 
 @pytest.mark.parametrize("pads", [(), ((0, 0),)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mindtorch_v2.kernels import pool
-from mindtorch_v2.kernels.pool_shape import check_max_pool1d, pool_output_space
+from mindtorch_v2.kernels.pool_shape import pool_output_space
 
 # shape, kernel, stride, padding, dilation, ceil_mode
 WINDOWS = [
@@ -174,13 +174,12 @@ def test_fractional_windows_start_where_the_samples_say():
     assert np.flatnonzero(back).tolist() == sorted(indices.ravel().tolist())
 
 
-def test_unpooling_puts_values_back_and_its_gradient_reads_them():
+def test_unpooling_puts_values_back():
     x = random(2, 3, 4, 6)
     values, indices = pool.max_pool_forward(x, (2, 2), (2, 2), (0, 0), (1, 1))
     out = pool.max_unpool_forward(values, indices, (4, 6))
     np.testing.assert_array_equal(out[out != 0], x[out != 0])
     assert np.count_nonzero(out) == values.size
-    np.testing.assert_array_equal(pool.max_unpool_backward(out, indices, (4, 6)), values)
 
 
 def test_unpooling_refuses_places_outside():
@@ -248,10 +247,6 @@ REFUSALS = [
     (
         lambda: pool.adaptive_avg_pool_forward(random(4), (2, 2)),
         "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got [4]",
-    ),
-    (
-        lambda: check_max_pool1d((1, 4, 8), 2, 0, 0, 1, False),
-        "max_pool1d() stride must be greater than zero, but got 0",
     ),
 ]
 

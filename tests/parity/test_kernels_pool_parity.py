@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import mindtorch_v2
 from mindtorch_v2.kernels import pool
-from mindtorch_v2.kernels.pool_shape import check_max_pool1d
 
 MAX = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 AVG = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
@@ -150,8 +150,6 @@ def test_unpool(ndim, space):
     values.requires_grad_()
     expected = unpool(values, indices, 2, output_size=space)
     assert_same(pool.max_unpool_forward(values.detach().numpy(), indices.numpy(), space), expected)
-    grad, back = gradient(expected, values)
-    np.testing.assert_array_equal(pool.max_unpool_backward(grad, indices.numpy(), space), back)
     indices.view(-1)[5] = 1000
     _, refusal = outcome(lambda: unpool(values, indices, 2, output_size=space))
     _, message = outcome(lambda: pool.max_unpool_forward(values.detach().numpy(), indices.numpy(), space))
@@ -201,5 +199,5 @@ def test_refusals_of_max_pool1d_without_indices(arguments):
     with pytest.raises(RuntimeError) as expected:
         F.max_pool1d(torch.zeros(1, 4, 8), *arguments)
     with pytest.raises(RuntimeError) as caught:
-        check_max_pool1d((1, 4, 8), *arguments, False)
+        mindtorch_v2.nn.functional.max_pool1d(mindtorch_v2.zeros(1, 4, 8), *arguments)
     assert str(caught.value) == str(expected.value)

@@ -15,7 +15,6 @@ from mindtorch_v2.kernels import normalize, softmax
 
 aten = torch.ops.aten
 COARSE = {torch.float16: 2e-2, torch.bfloat16: 1e-1}
-GRADIENT = {torch.float16: 1e-1, torch.bfloat16: 5e-1, torch.float32: 2e-4}
 # Kernels centre first where the mean lies far from zero; 16-bit floats have no digits left there to compare.
 MEANS = {dtype: [1.0] if dtype in COARSE else [1.0, 30.0] for dtype in FLOATS}
 MODES = list(itertools.product([False, True], [False, True]))
@@ -91,20 +90,6 @@ def test_layer_norm_keeps_float_statistics_of_half_inputs():
     check(normalize.layer_norm, torch.native_layer_norm, x, (6,), weight, None, 1e-5, tolerance=2e-2)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("eps", [None, 1e-5])
-def test_rms_norm(dtype, eps):
-    for has_weight in (False, True):
-        x, (weight, _) = sample((5, 7), dtype), parameters((7,), dtype, has_weight, False)
-        result, grad, wanted = gradients(F.rms_norm, x, (7,), weight, eps)
-        got, rstd = normalize.rms_norm(array(x), (7,), arrays(weight), eps)
-        assert_same(got, result, COARSE.get(dtype))
-        back = normalize.rms_norm_backward(array(grad), array(x), (7,), rstd, arrays(weight))
-        for mine, theirs in zip(back, (wanted[0], wanted[2])):
-            if theirs is not None:
-                assert_same(mine, theirs, GRADIENT.get(dtype))
-
-
 @pytest.mark.parametrize(
     ("normalized", "weight", "bias"),
     [
@@ -119,14 +104,11 @@ def test_rms_norm(dtype, eps):
 def test_layer_norm_refusals(normalized, weight, bias):
     x = torch.zeros(2, 3)
     check(normalize.layer_norm, torch.native_layer_norm, x, normalized, weight, bias, 1e-5)
-    if weight is None and bias is None:
-        check(first(normalize.rms_norm), F.rms_norm, x, normalized)
 
 
 def test_layer_norm_refuses_integers():
     x = torch.zeros(2, 3).long()
     check(normalize.layer_norm, torch.native_layer_norm, x, (3,), None, None, 1e-5)
-    check(first(normalize.rms_norm), F.rms_norm, x, (3,))
 
 
 # ---------------------------------------------------------------------------------------------------- channels
@@ -201,24 +183,3 @@ def test_group_norm(dtype, shape, groups):
 @pytest.mark.parametrize(("groups", "weight", "bias"), [(3, None, None), (2, torch.zeros(3), None), (-1, None, None)])
 def test_group_norm_refusals(groups, weight, bias):
     check(first(normalize.group_norm), torch.group_norm, torch.zeros(2, 4), groups, weight, bias)
-
-
-@pytest.mark.parametrize("use_input_stats", [False, True])
-def test_instance_norm(use_input_stats):
-    x, weight, bias = sample((3, 4, 5), torch.float64), *parameters((4,), torch.float64, True, True)
-    mean, var = sample((4,), torch.float64), torch.rand(4).double() + 0.1
-    mine_mean, mine_var = array(mean).copy(), array(var).copy()
-    result, grad, wanted = gradients(
-        lambda x, weight, bias: F.instance_norm(x, mean, var, weight, bias, use_input_stats), x, weight, bias
-    )
-    got = normalize.instance_norm(array(x), array(weight), array(bias), mine_mean, mine_var, use_input_stats)
-    assert_same(got[0], result)
-    assert_same((mine_mean, mine_var), (mean, var))
-    back = normalize.instance_norm_backward(
-        array(grad), array(x), array(weight), mine_mean, mine_var, got[1], got[2], use_input_stats
-    )
-    assert_same(back, tuple(wanted))
-
-
-def test_instance_norm_needs_statistics():
-    check(first(normalize.instance_norm), F.instance_norm, torch.ones(3, 4, 5), None, None, None, None, False)

@@ -160,18 +160,6 @@ def index(a: Array, indices: Indices) -> Array:
     return picked if picked.flags.c_contiguous else np.ascontiguousarray(picked)
 
 
-def index_backward(grad: Array, shape: tuple[int, ...], indices: Indices) -> Array:
-    """Gradient of ``index`` with respect to its input of ``shape``."""
-    return index_put(np.zeros(shape, grad.dtype), indices, grad, accumulate=True)
-
-
-def index_put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
-    """``a`` with ``values`` written (or added, repeated positions included) at ``indices``."""
-    result = a.copy()
-    put(result, indices, values, accumulate)
-    return result
-
-
 def put(a: Array, indices: Indices, values: Array, accumulate: bool = False) -> None:
     """Write (or add) ``values`` into ``a`` at ``indices``."""
     if a.dtype != values.dtype:

@@ -214,12 +214,6 @@ def conv_backward_weight(
 
 
 @widened
-def conv_bias_add(out: Array, bias: Array) -> Array:
-    """Add ``bias`` ``(O,)`` to every position of ``out`` ``(N, O, *space)``, in a new array."""
-    return out + _per_channel(bias, out.ndim)
-
-
-@widened
 def conv_backward_bias(grad: Array) -> Array:
     """Gradient with respect to the bias: ``grad`` ``(N, O, *space)`` summed over batch and space."""
     flat = grad.reshape(*grad.shape[:2], math.prod(grad.shape[2:]))

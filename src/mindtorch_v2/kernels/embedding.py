@@ -10,7 +10,6 @@ from .checks import is_float, type_name
 from .compiled import C
 from .precision import narrow, wide
 from .reduce import norm
-from .reduce_backward import norm_backward
 from .totals import Array, total
 
 INT64 = np.dtype(np.int64)
@@ -239,15 +238,3 @@ def renorm(a: Array, p: float, dim: int, maxnorm: float) -> Array:
     x, sizes, _ = _renorm_parts(a, p, dim, maxnorm)
     scale = np.where(sizes > maxnorm, (maxnorm / (sizes + 1e-7)).astype(sizes.dtype), sizes.dtype.type(1))
     return np.ascontiguousarray(narrow(x * scale, a.dtype))
-
-
-def renorm_backward(grad: Array, a: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """Gradient of ``renorm``."""
-    x, sizes, axis = _renorm_parts(a, p, dim, maxnorm)
-    g = wide(grad)
-    others = tuple(d for d in range(a.ndim) if d != axis)
-    inverse = 1 / (sizes + 1e-7)
-    through = total((x.conj() * g).real, others, True)
-    slope = norm_backward(through, x, p, sizes, others)
-    scaled = maxnorm * inverse * (g - inverse * slope)
-    return narrow(np.where(sizes > maxnorm, scaled, g), a.dtype)

@@ -106,16 +106,6 @@ def fold_forward(
     return np.ascontiguousarray(padded[trailing(slice(p, p + n) for n, p in zip(output_size, padding))])
 
 
-def unfold_backward(grad: Array, space: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape) -> Array:
-    """Gradient of ``unfold_forward`` with respect to its input with trailing dimensions ``space``."""
-    return fold_forward(grad, space, kernel, stride, padding, dilation)
-
-
-def fold_backward(grad: Array, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape) -> Array:
-    """Gradient of ``fold_forward`` with respect to its columns."""
-    return unfold_forward(grad, kernel, stride, padding, dilation)
-
-
 def check_unfold(shape: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape) -> Shape:
     """Raise what torch raises for arguments of unfold that do not fit, else return the windows per axis."""
     _check_window(kernel, stride, padding, dilation)
@@ -215,11 +205,6 @@ def pad_constant(x: Array, pads: Pairs, value: Any = 0) -> Array:
     out = np.full((*x.shape[:lead], *sizes), value, x.dtype)
     out[interior(x, pads)] = x
     return out
-
-
-def pad_constant_backward(grad: Array, pads: Pairs) -> Array:
-    """Gradient of ``pad_constant``: cut what was padded, and zeros where it was cropped."""
-    return pad_constant(grad, tuple((-lo, -hi) for lo, hi in pads))
 
 
 def pad_forward(x: Array, pads: Pairs, mode: str) -> Array:

@@ -15,8 +15,6 @@ import numpy as np
 from .._errors import broadcast_error, shape_text, wrap_dim
 from .accumulate import add_elements, add_rows
 from .advanced import index as index
-from .advanced import index_backward as index_backward
-from .advanced import index_put as index_put
 from .checks import not_implemented, type_name
 from .compiled import C
 from .precision import narrow, wide
@@ -119,11 +117,6 @@ def gather(a: Array, dim: int, index: Array) -> Array:
             return result
     _out_of_bounds(i, x.shape[axis], axis)
     return x.reshape(-1).take(_flat_positions(x.shape, axis, i)).reshape(index.shape)
-
-
-def gather_backward(grad: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array:
-    """Gradient of ``gather`` with respect to its input of ``shape``."""
-    return scatter_add(np.zeros(shape, grad.dtype), dim, index, grad)
 
 
 def _scatter_target(
@@ -266,47 +259,6 @@ def _identity(reduce: str, dtype: np.dtype[Any]) -> Number:
         return reduce == "amin"
     limits = np.iinfo(dtype)
     return int(limits.min if reduce == "amax" else limits.max)
-
-
-def scatter_reduce_backward(
-    grad: Array, a: Array, dim: int, index: Array, src: Array, reduce: str, result: Array, *, include_self: bool = True
-) -> tuple[Array, Array]:
-    """Gradients of ``scatter_reduce`` with respect to ``a`` and ``src`` (in the shape of ``index``)."""
-    src, grad = np.asarray(src[tuple(slice(n) for n in index.shape)]), np.asarray(grad)
-    if reduce == "sum":
-        grad_a, grad_src = grad, gather(grad, dim, index)
-    elif reduce == "prod":
-        grad_a, grad_src = _scatter_prod_backward(grad, a, dim, index, src, result, include_self)
-    elif reduce == "mean":
-        count = np.full(a.shape, int(include_self), a.dtype)
-        count = np.maximum(scatter_add(count, dim, index, np.ones(src.shape, a.dtype)), a.dtype.type(1))
-        grad_a = np.asarray(grad / count)
-        grad_src = gather(grad_a, dim, index)
-    elif reduce in ("amax", "amin"):
-        own = np.asarray(a == result).astype(a.dtype)
-        sent = np.asarray(src == gather(result, dim, index)).astype(a.dtype)
-        share = np.asarray(grad / scatter_add(own, dim, index, sent))
-        grad_a, grad_src = own * share, sent * gather(share, dim, index)
-    else:
-        raise RuntimeError(f"Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' but got {reduce}.")
-    if not include_self:
-        grad_a = scatter(grad_a, dim, index, 0)
-    return np.asarray(grad_a), np.asarray(grad_src)
-
-
-def _scatter_prod_backward(
-    grad: Array, a: Array, dim: int, index: Array, src: Array, result: Array, include_self: bool
-) -> tuple[Array, Array]:
-    one = a.dtype.type(1)
-    own = np.asarray(np.where(a == 0, one, a))
-    grad_a = grad * scatter_reduce(own, dim, index, src, "prod", include_self=include_self) / own
-    zero = src == 0
-    zeros = gather(scatter_add(np.zeros(a.shape, INT64), dim, index, np.asarray(zero).astype(INT64)), dim, index)
-    # A zero that stands alone gets the product of the others; of several zeros none gets anything.
-    alone = zero & (zeros == 1)
-    others = scatter_reduce(a, dim, index, np.where(alone, one, src), "prod", include_self=include_self)
-    quotient = gather(np.asarray(grad * result), dim, index) / np.where(zero, one, src)
-    return grad_a, np.where(alone, gather(np.asarray(grad * others), dim, index), quotient)
 
 
 # ---------------------------------------------------------------------------------------------------- index_*
@@ -462,11 +414,6 @@ def take(a: Array, index: Array) -> Array:
     return np.asarray(a.reshape(-1).take(_flat_indices("take", a, index)))
 
 
-def take_backward(grad: Array, shape: tuple[int, ...], index: Array) -> Array:
-    """Gradient of ``take`` with respect to its input of ``shape``."""
-    return put(np.zeros(shape, grad.dtype), index, grad, accumulate=True)
-
-
 def put(a: Array, index: Array, source: Array, accumulate: bool = False, *, out: Array | None = None) -> Array:
     """``a`` with the elements of ``source`` written (or added) at flat positions ``index``."""
     where = _flat_indices_of_put(a, index, source)
@@ -509,13 +456,6 @@ def masked_select(a: Array, mask: Array) -> Array:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     spread, spread_mask = _broadcast_mask(a, mask)
     return np.asarray(spread[spread_mask]).reshape(-1)
-
-
-def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
-    """Gradient of ``masked_select`` in the shape ``a`` and ``mask`` broadcast to."""
-    result = np.zeros(np.broadcast_shapes(shape, mask.shape), grad.dtype)
-    result[np.broadcast_to(mask, result.shape)] = grad
-    return result
 
 
 def masked_scatter(a: Array, mask: Array, source: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Owns normalisation by mean and variance, over trailing dimensions, batches or groups, and by root mean square.
+"""Owns normalisation by mean and variance, over trailing dimensions, batches or groups.
 
 Statistics are taken in float32 at least. Running statistics are the one thing written in place.
 """
@@ -211,48 +211,6 @@ def _row_norm_backward(
 # ---------------------------------------------------------------------------------------------------- rms_norm
 
 
-def rms_norm(
-    x: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
-) -> tuple[Array, Array]:
-    """The array over its root mean square, and the reciprocal of that; ``eps`` is the type's precision when None."""
-    if x.ndim < len(normalized_shape):
-        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {x.ndim}")
-    lead = _check_normalized_shape(x, normalized_shape, weight, None, "*")
-    if not is_float(x.dtype):
-        raise not_implemented("rms_norm", x.dtype)
-    rows = _rows(x, lead)
-    rstd = (dot_rows(rows, rows) / rows.dtype.type(max(rows.shape[1], 1)))[:, None]
-    rstd += rows.dtype.type(np.finfo(rows.dtype).eps if eps is None else eps)
-    np.divide(1, np.sqrt(rstd, out=rstd), out=rstd)
-    result = rows * rstd
-    if weight is not None:
-        result *= wide(weight).reshape(-1)
-    return narrow(result, x.dtype).reshape(x.shape), rstd.reshape(x.shape[:lead] + (1,) * (x.ndim - lead))
-
-
-def rms_norm_backward(
-    grad: Array,
-    x: Array,
-    normalized_shape: Sequence[int],
-    rstd: Array,
-    weight: Array | None,
-    output_mask: Sequence[bool] = (True, True),
-) -> tuple[Array | None, Array | None]:
-    """Gradients with respect to input and weight; None where ``output_mask`` or the forward call has none."""
-    lead = x.ndim - len(normalized_shape)
-    g, scale = _rows(grad, lead), wide(rstd).reshape(-1, 1)
-    xhat = _rows(x, lead) * scale
-    grad_x = grad_weight = None
-    if output_mask[0]:
-        result = g.copy() if weight is None else g * wide(weight).reshape(-1)
-        result -= xhat * (dot_rows(result, xhat)[:, None] / max(g.shape[1], 1))
-        result *= scale
-        grad_x = narrow(result, x.dtype).reshape(x.shape)
-    if weight is not None and output_mask[1]:
-        grad_weight = narrow(total(g * xhat, (0,)), weight.dtype).reshape(weight.shape)
-    return grad_x, grad_weight
-
-
 # ---------------------------------------------------------------------------------------------------- batch_norm
 
 
@@ -446,59 +404,6 @@ def batch_norm_backward(
 
 
 # ---------------------------------------------------------------------------------------------------- instance_norm
-
-
-def instance_norm(
-    x: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> tuple[Array, Array, Array]:
-    """``batch_norm`` of every sample on its own; the running statistics move towards the mean over the samples."""
-    if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
-    n = x.shape[0]
-    w, b, moved_mean, moved_var = (
-        None if p is None else np.tile(p, n) for p in (weight, bias, running_mean, running_var)
-    )
-    flat = x.reshape(1, n * x.shape[1], *x.shape[2:])
-    result, mean, invstd = batch_norm(flat, w, b, moved_mean, moved_var, use_input_stats, momentum, eps)
-    for running, moved in ((running_mean, moved_mean), (running_var, moved_var)):
-        if running is not None and moved is not None and use_input_stats:
-            running[...] = narrow(average(wide(moved).reshape(n, -1), (0,)), running.dtype)
-    return result.reshape(x.shape), mean, invstd
-
-
-def instance_norm_backward(
-    grad: Array,
-    x: Array,
-    weight: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    save_mean: Array | None,
-    save_invstd: Array | None,
-    use_input_stats: bool = True,
-    eps: float = 1e-5,
-) -> tuple[Array, Array, Array]:
-    """Gradients with respect to input, weight and bias."""
-    n, channels = x.shape[:2]
-    shape = (1, n * channels, *x.shape[2:])
-    weight, running_mean, running_var = (
-        None if p is None else np.tile(p, n) for p in (weight, running_mean, running_var)
-    )
-    parts = batch_norm_backward(
-        grad.reshape(shape), x.reshape(shape), weight, running_mean, running_var, save_mean, save_invstd,
-        use_input_stats, eps,
-    )  # fmt: skip
-    grad_x, grad_weight, grad_bias = (np.asarray(part) for part in parts)
-    summed_weight, summed_bias = (
-        narrow(total(wide(p).reshape(n, channels), (0,)), p.dtype) for p in (grad_weight, grad_bias)
-    )
-    return grad_x.reshape(x.shape), summed_weight, summed_bias
 
 
 # ---------------------------------------------------------------------------------------------------- group_norm

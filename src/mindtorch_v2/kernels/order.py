@@ -25,20 +25,6 @@ def sort(a: Array, dim: int = -1, descending: bool = False, stable: bool = False
     return _back(gather_last(rows, order), axis), _back(order, axis)
 
 
-def argsort(a: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Array:
-    """The indices of ``sort``."""
-    axis = _sort_axis(a, dim)
-    if a.ndim == 0:
-        return np.zeros((), INT64)
-    return _back(stable_argsort(np.ascontiguousarray(a.swapaxes(axis, -1)), descending), axis)
-
-
-def msort(a: Array) -> Array:
-    """Values in order along the first dimension."""
-    axis = _sort_axis(a, 0)
-    return np.sort(comparable(a), axis=axis).astype(a.dtype, copy=False) if a.ndim else a.copy()
-
-
 def _sort_axis(a: Array, dim: int) -> int:
     axis = wrap_dim(dim, a.ndim)
     if a.dtype.kind == "c":

@@ -169,14 +169,6 @@ def max_unpool_forward(x: Array, indices: Array, output_size: Shape) -> Array:
     return _scatter(x, indices, shape, output_size, apart=True)
 
 
-def max_unpool_backward(grad: Array, indices: Array, output_size: Shape) -> Array:
-    """Gradient of ``max_unpool_forward`` with respect to its input."""
-    places = _planes(indices, indices.shape[-len(output_size) :])
-    flat = grad.reshape(len(places), math.prod(output_size))
-    taken = np.take_along_axis(flat, places.reshape(len(places), math.prod(places.shape[1:])), 1)
-    return taken.reshape(indices.shape)
-
-
 # ---------------------------------------------------------------------------------------------------- average pooling
 
 

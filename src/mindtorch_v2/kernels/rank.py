@@ -1,4 +1,5 @@
-"""Owns order statistics along one dimension: median, mode, k-th value and quantiles, with their indices."""
+"""Owns order statistics along one dimension: median, mode and k-th value with their indices,
+and what may be asked of quantiles."""
 
 from __future__ import annotations
 
@@ -127,68 +128,6 @@ def kthvalue(a: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Ar
 # ---------------------------------------------------------------------------------------------------- quantiles
 
 
-def quantile(
-    a: Array, q: Array | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Array:
-    """Quantiles ``q`` along ``dim`` (of all when None), a dimension for ``q`` first if it has one; NaN spreads."""
-    return _quantile(a, q, dim, keepdim, interpolation, False)
-
-
-def nanquantile(
-    a: Array, q: Array | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Array:
-    """Quantiles of what is not NaN."""
-    return _quantile(a, q, dim, keepdim, interpolation, True)
-
-
-def _quantile(a: Array, q: Array | float, dim: int | None, keepdim: bool, interpolation: str, ignore: bool) -> Array:
-    points = check_quantile(a, q, dim, interpolation)
-    rows = _rows(a, wrap_dim(dim, a.ndim)) if dim is not None else a.reshape(-1)
-    ordered = np.sort(rows, axis=-1)
-    ranks = _ranks(ordered, points, ignore)
-    below, above, weight = _neighbours(ranks, interpolation)
-    result = gather_last(ordered, below)
-    if weight is not None:
-        result = _lerp(result, gather_last(ordered, above), weight)
-    return _quantile_shape(result, a, np.ndim(q), dim, keepdim)
-
-
-def _quantile_shape(result: Array, a: Array, q_ndim: int, dim: int | None, keepdim: bool) -> Array:
-    """Move the axis of ``q`` from last to first, or drop it."""
-    if keepdim and a.ndim:
-        result = result[(None,) * a.ndim] if dim is None else np.expand_dims(result, wrap_dim(dim, a.ndim))
-    return np.ascontiguousarray(np.moveaxis(result, -1, 0)) if q_ndim else np.asarray(result[..., 0])
-
-
-def _ranks(ordered: Array, points: Array, ignore_nan: bool) -> Array:
-    """Fractional positions in each ordered row, one for each of ``points``."""
-    last = ordered.dtype.type(ordered.shape[-1] - 1)
-    if ignore_nan:
-        valid = np.count_nonzero(~np.isnan(ordered), axis=-1)
-        return np.asarray(np.maximum(points * (np.asarray(valid)[..., None] - 1).astype(ordered.dtype), 0))
-    ranks = np.broadcast_to(points * last, (*ordered.shape[:-1], points.size))
-    # NaN sorts last: a row that has one answers with its last element.
-    return np.where(np.isnan(ordered[..., -1:]), last, ranks)
-
-
-def _neighbours(ranks: Array, interpolation: str) -> tuple[Array, Array, Array | None]:
-    """Integer positions below and above ``ranks`` and the weight of the upper one (None: only the lower counts)."""
-    if interpolation == "nearest":
-        ranks = np.round(ranks)
-    elif interpolation == "higher":
-        ranks = np.ceil(ranks)
-    below = ranks.astype(np.int64)
-    if interpolation in ("lower", "higher", "nearest"):
-        return below, below, None
-    weight = np.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below.astype(ranks.dtype)
-    return below, np.ceil(ranks).astype(np.int64), weight
-
-
-def _lerp(low: Array, high: Array, weight: Array) -> Array:
-    step = high - low
-    return np.asarray(np.where(weight < 0.5, low + weight * step, high - step * (1 - weight)))
-
-
 def check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: str) -> Array:
     """The points of ``q`` as a one-dimensional array of ``a``'s type."""
     if not isinstance(q, np.ndarray) and not 0 <= q <= 1:
@@ -213,32 +152,3 @@ def check_quantile(a: Array, q: Array | float, dim: int | None, interpolation: s
     if type(q) is not MetaArray and not np.all((q >= 0) & (q <= 1)):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q.reshape(-1)
-
-
-def quantile_backward(
-    grad: Array,
-    a: Array,
-    q: Array | float,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    ignore_nan: bool = False,
-) -> Array:
-    """Gradient of ``quantile``, and of ``nanquantile`` with ``ignore_nan``, with respect to ``a``."""
-    points = check_quantile(a, q, dim, interpolation)
-    axis = 0 if dim is None else wrap_dim(dim, a.ndim)
-    rows = a.reshape(-1) if dim is None else _rows(a, axis)
-    order = stable_argsort(rows)
-    ranks = _ranks(gather_last(rows, order), points, ignore_nan)
-    below, above, weight = _neighbours(ranks, interpolation)
-    g = np.moveaxis(grad, 0, -1) if np.ndim(q) else grad[..., None]
-    g = g.reshape(below.shape)
-    result = np.zeros(rows.shape, a.dtype)
-    line = tuple(index[..., None] for index in np.indices(rows.shape[:-1], sparse=True))
-    np.add.at(result, (*line, gather_last(order, below)), g if weight is None else g * (1 - weight))
-    if weight is not None:
-        np.add.at(result, (*line, gather_last(order, above)), g * weight)
-    return (
-        result.reshape(a.shape) if dim is None or a.ndim == 0 else np.ascontiguousarray(np.moveaxis(result, -1, axis))
-    )

@@ -1,4 +1,4 @@
-"""Owns running results along a dimension: cumulative sums, products, extremes and log-sum-exps, and their gradients."""
+"""Owns running results along a dimension: cumulative sums, products, extremes and log-sum-exps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from .._errors import wrap_dim
 from .checks import not_implemented
 from .compiled import by_rows
-from .indexing import scatter_add
 from .ordering import comparable
 from .precision import narrow, wide
 from .totals import Array
@@ -119,51 +118,3 @@ def _running_extreme(name: str, ufunc: np.ufunc, a: Array, dim: int) -> tuple[Ar
 
 
 # ---------------------------------------------------------------------------------------------------- gradients
-
-
-def cumsum_backward(grad: Array, dim: int) -> Array:
-    """Gradient of ``cumsum``: the running sum from the far end."""
-    return np.flip(cumsum(np.flip(grad, dim), dim), dim) if grad.ndim else grad
-
-
-def cumprod_backward(grad: Array, a: Array, result: Array, dim: int) -> Array:
-    """Gradient of ``cumprod``; right also where the input has zeros."""
-    if a.ndim == 0:
-        return grad
-    axis = wrap_dim(dim, a.ndim)
-    x, g, out = wide(a), wide(grad), wide(result)
-    zero = x == 0
-    if not zero.any():
-        return narrow(cumsum_backward(g * out.conj(), axis) / x.conj(), a.dtype)
-    # Before the first zero the quotient rule holds. At it, the zero itself is left out of the products. After it,
-    # every product contains that zero, so nothing flows.
-    seen = np.cumsum(zero, axis=axis)
-    first = zero & (seen == 1)
-    one = x.dtype.type(1)
-    before = cumsum_backward(g * out.conj(), axis) / np.where(zero, one, x).conj()
-    without = np.multiply.accumulate(np.where(first, one, x), axis=axis)
-    at = cumsum_backward(np.where(seen > 0, g * without.conj(), x.dtype.type(0)), axis)
-    result_grad = np.where(first, at, np.where(seen == 0, before, x.dtype.type(0)))
-    return narrow(result_grad, a.dtype)
-
-
-def logcumsumexp_backward(grad: Array, a: Array, result: Array, dim: int) -> Array:
-    """Gradient of ``logcumsumexp`` of real numbers, in log space so that nothing overflows."""
-    if a.ndim == 0:
-        return grad
-    x, g, out = wide(a), wide(grad), wide(result)
-    positive = _log_space_part(g, x, out, dim)
-    negative = _log_space_part(-g, x, out, dim)
-    return narrow(positive - negative, a.dtype)
-
-
-def _log_space_part(g: Array, x: Array, out: Array, dim: int) -> Array:
-    lowest = np.finfo(g.dtype).min
-    log_grad = np.log(g, out=np.full_like(g, lowest), where=g > 0)
-    summed = np.flip(logcumsumexp(np.flip(log_grad - out, dim), dim), dim)
-    return np.asarray(np.exp(summed + x))
-
-
-def cummax_backward(grad: Array, indices: Array, dim: int) -> Array:
-    """Gradient of ``cummax`` and ``cummin``: each element collects what was taken from it."""
-    return scatter_add(np.zeros_like(grad), dim, indices, grad) if grad.size else grad

@@ -10,10 +10,6 @@ from .optimizer import Optimizer
 from .schedule import LRScheduler, per_group, set_option
 
 
-def _momentum_of(group: dict[str, Any], use_beta1: bool) -> float:
-    return group["betas"][0] if use_beta1 else group["momentum"]
-
-
 def _set_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> None:
     if use_beta1:
         group["betas"] = (value, *group["betas"][1:])
