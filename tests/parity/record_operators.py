@@ -78,9 +78,9 @@ are used (`is_conj()`, `is_neg()`), and changes in place reach the base. `real`,
 are views too. Strides on the meta device are those on the CPU; convolutions, padding and interpolation give row-major
 results also for channels-last inputs, where torch keeps the format.
 
-Not provided: `MaskedTensor` (a prototype in torch; `torch.masked` has its reductions), quantized tensors,
-`complex32`, forward-mode differentiation by dual numbers (`autograd.forward_ad`; `func.jvp` is there) and Sobol sequences.
-`lobpcg` picks from all eigenvalues instead of iterating.
+Not provided: `MaskedTensor` (a prototype in torch; `torch.masked` has its reductions), quantized tensors, `complex32` and
+Sobol sequences. `lobpcg` picks from all eigenvalues instead of iterating; the tangents of `autograd.forward_ad` are found by
+differentiating twice.
 """
 
 

@@ -1,7 +1,7 @@
 """Automatic differentiation: torch.autograd's names."""
 
 from .._missing import attribute_finder as _attribute_finder
-from . import function, grad_mode, graph
+from . import forward_ad, function, grad_mode, graph
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .anomaly import is_enabled as is_anomaly_enabled
 from .entry import backward, grad
@@ -33,6 +33,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
