@@ -439,8 +439,8 @@ def test_what_is_no_trace_is_refused_with_the_place(tmp_path: Path, text: str, p
     [
         b"\xef\xbb\xbf[" + json.dumps(EVENT).encode() + b"]",
         json.dumps({"traceEvents": [EVENT], "a": 1}).encode().replace(b'"a": 1', b'"a": 1, "a": 2'),
-        gzip.compress(json.dumps([EVENT]).encode()),
-        gzip.compress(b"[") + gzip.compress(json.dumps(EVENT).encode() + b"]"),
+        gzip.compress(json.dumps([EVENT]).encode(), mtime=0),
+        gzip.compress(b"[", mtime=0) + gzip.compress(json.dumps(EVENT).encode() + b"]", mtime=0),
         json.dumps([{**EVENT, "args": {"x": float("nan"), "Sequence number": 10**30, "External id": -1}}]).encode(),
         json.dumps(
             [{**EVENT, "args": {"Input Dims": [[1, [2]], {}], "Input type": 5, "Concrete Inputs": "x"}}]
