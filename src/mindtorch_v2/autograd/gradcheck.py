@@ -26,7 +26,7 @@ def _watched(inputs: tuple[Any, ...]) -> list[Tensor]:
     found = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
     for position, x in enumerate(found):
         if x.dtype.name not in ("float64", "complex128"):

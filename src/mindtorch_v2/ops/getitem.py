@@ -338,7 +338,7 @@ def _offered(function: Any, self: Tensor, *rest: Any) -> Any:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 _CPP_NAMES = {
-    "float32": "float", "float64": "double", "float16": "at::Half", "bfloat16": "at::BFloat16", "int8": "int8_t",
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int8": "int8_t",
     "uint8": "uint8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "bool": "bool",
 }  # fmt: skip
 
