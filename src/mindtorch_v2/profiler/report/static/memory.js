@@ -43,7 +43,7 @@ class Memory {
     const columns = [
       { title: "Size", value: (row) => row.bytes, cell: (row) => formatBytes(row.bytes) },
       { title: "Allocated by", text: true, value: name, cell: (row) => (row.event >= 0 ? eventLink(row.event, name(row)) : name(row)) },
-      { title: "Module", text: true, value: module, cell: module },
+      { title: "Module", text: true, word: true, value: module, cell: module },
       { title: "Line", text: true, value: where, cell: (row) => place(where(row)) },
       { title: "Allocated at", value: (row) => row.start, cell: (row) => (row.start < 0 ? "before" : formatTime(row.start)) },
       { title: "Lives for", value: (row) => end(row) - row.start, cell: (row) => (row.end < 0 ? "until the end" : formatTime(end(row) - row.start)) },
