@@ -170,9 +170,13 @@ def test_a_programs_own_handler_of_sigterm_is_its_own(tmp_path: Path) -> None:
 def test_a_forked_worker_dies_of_sigterm_as_ever(tmp_path: Path) -> None:
     forks = """
 import os, signal, torch
+ready, says = os.pipe()
 child = os.fork()
 if not child:
-    signal.pause()
+    os.write(says, b"!")
+    while True:
+        pass
+os.read(ready, 1)  # a signal that comes while a process forks is lost
 os.kill(child, signal.SIGTERM)
 print(os.waitpid(child, 0)[1])
 """

@@ -59,6 +59,27 @@ def check_pool(
     return counts
 
 
+def check_max_pool1d(shape: Shape, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
+    """Raise what torch's one-dimensional max pooling without indices (no gradient wanted) raises."""
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(_wrong_dimensions("max_pool1d", shape, 1))
+    for label, value in (("kernel_size", kernel), ("stride", stride)):
+        if value <= 0:
+            raise RuntimeError(f"max_pool1d() {label} must be greater than zero, but got {value}")
+    if padding < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {padding}")
+    if 2 * padding > kernel:
+        raise RuntimeError(
+            "max_pool1d() padding should be at most half of kernel size, "
+            f"but got padding={padding} and kernel_size={kernel}"
+        )
+    if dilation <= 0:
+        raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {dilation}")
+    (count,) = pool_output_space(shape[-1:], (kernel,), (stride,), (padding,), (dilation,), ceil_mode)
+    if count <= 0:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
+
+
 def check_adaptive(name: str, shape: Shape, output_size: Sequence[int]) -> None:
     """Raise what torch raises for arguments of ``name`` (``adaptive_avg_pool2d``, ...) that do not fit."""
     ndim = len(output_size)

@@ -16,6 +16,7 @@ from .._tensor import make
 from ..autograd import grad_mode, graph
 from ..kernels import pool, small
 from ..kernels.fold import Shape
+from ..kernels.pool_shape import check_max_pool1d
 from .dense import densely
 from .network import composite, op
 from .sizes import expanded
@@ -134,6 +135,7 @@ def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation
     if type(self._a) is MetaArray or (graph.edge(self) is not None and grad_mode.is_grad_enabled()):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    check_max_pool1d(self._a.shape, *(size[0] for size in sizes), ceil_mode)
     kernel, step, pad, apart = sizes
     return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
 
