@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.kernels import arithmetic, grid_sample, reduce, smooth
+from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, reduce, smooth
 from mindtorch_v2.kernels.activation import hardswish, prelu
 from mindtorch_v2.kernels.totals import dot_rows, total
 
@@ -142,6 +142,21 @@ def test_many_images_are_sampled_as_one_by_one(mode, padding):
     together = grid_sample.grid_sample_forward(x, grid, mode, padding)
     alone = [grid_sample.grid_sample_forward(x[i : i + 1], grid[i : i + 1], mode, padding) for i in range(50)]
     np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 5), (3,)])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("padding", [0, 2])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_depthwise_convolution_by_the_compiled_loop(monkeypatch, kernel, stride, dilation, padding, outputs):
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 3, *(11, 12)[: len(kernel)]), torch.randn(3 * outputs, 1, *kernel)
+    convolve = torch.nn.functional.conv2d if len(kernel) == 2 else torch.nn.functional.conv1d
+    found = convolve(x, w, None, stride, padding, dilation, 3)
+    monkeypatch.setattr(depthwise, "C", None)
+    expected = convolve(x, w, None, stride, padding, dilation, 3)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [8, 100])

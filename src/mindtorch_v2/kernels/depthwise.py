@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .compiled import C
 from .fold import Array, Geometry, Shape, strided, trailing
 
 # Every block is read once per tap: planes and sums stay in the second-level cache together.
@@ -26,6 +27,8 @@ def is_depthwise(x: Array, w: Array, geometry: Geometry) -> bool:
 
 def depthwise_correlate(x: Array, w: Array, geometry: Geometry, out: Array) -> None:
     """Write into ``out`` the correlation of ``x`` with ``w`` ``(C * m, 1, *kernel)``."""
+    if _correlated_in_one_pass(x, w, geometry, out):
+        return
     kernel = w.shape[2:]
     layout = _plane_layout(kernel, geometry, out.shape[2:])
     taps = w.reshape(x.shape[1], -1, *kernel)
@@ -43,6 +46,17 @@ def depthwise_correlate(x: Array, w: Array, geometry: Geometry, out: Array) -> N
             else:
                 run += np.einsum(f"nc{label}z,cm{label}->zmcn", *operands, order="F")
         part[...] = layout.cut(total)
+
+
+def _correlated_in_one_pass(x: Array, w: Array, geometry: Geometry, out: Array) -> bool:
+    """Whether the compiled loop has done it: it takes one or two dimensions."""
+    if C is None or (x.ndim != 4 and x.ndim != 3) or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        return False
+    before = tuple(lo for lo, _ in geometry.pads)
+    if x.ndim == 4:
+        return bool(C.depthwise(x, np.ascontiguousarray(w), out, *geometry.stride, *geometry.dilation, *before))
+    plane, taps, target = x[:, :, None], np.ascontiguousarray(w)[:, :, None], out[:, :, None]
+    return bool(C.depthwise(plane, taps, target, 1, *geometry.stride, 1, *geometry.dilation, 0, *before))
 
 
 def depthwise_weight_gradient(grad: Array, x: Array, geometry: Geometry, out: Array) -> None:
