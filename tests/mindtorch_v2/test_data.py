@@ -2,6 +2,7 @@
 torch 2.13 under the same seeds.
 """
 
+import gc
 import math
 import random
 from collections.abc import Iterator
@@ -90,6 +91,16 @@ FIRST = [[1, 10, 5, 9], [11, 6, 0, 8], [2, 7, 3, 4]]
 def test_shuffles_are_torchs() -> None:
     loader = DataLoader(range(12), 4, shuffle=True, generator=generator(7))
     assert [batches(loader), batches(loader)] == [FIRST, [[11, 3, 2, 8], [7, 10, 6, 5], [9, 1, 4, 0]]]
+
+
+def test_workers_of_a_loader_that_is_collected_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mindtorch_v2.utils.data.loader._END_SECONDS", 60.0)
+    loader = DataLoader(range(8), 2, num_workers=2, persistent_workers=True, timeout=60)
+    assert len(list(loader)) == 4
+    workers = loader._iterator._workers
+    del loader  # it and its iterator hold each other, so it takes a collection
+    gc.collect()
+    assert [worker.exitcode for worker in workers] == [0, 0]
 
 
 def test_persistent_workers_keep_their_seed_and_draw_no_other() -> None:

@@ -7,6 +7,7 @@ import multiprocessing as python_multiprocessing
 import os
 import queue
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +21,8 @@ from .worker import get_worker_info as get_worker_info
 T_co = TypeVar("T_co", covariant=True)
 # How often the parent looks whether its workers still live while it waits for a batch.
 _CHECK_SECONDS = 5.0
+# How long a worker that is told to end may take.
+_END_SECONDS = 5.0
 
 
 class _InfiniteSampler(Sampler[Any]):
@@ -223,8 +226,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._results = context.Queue()
         self._requests: list[Any] = []
         self._workers: list[Any] = []
-        self._shut_down = False
-        self._owner = os.getpid()
+        # Holds the queues itself: the garbage collector would close them before it called a `__del__`.
+        channels = self._done, self._requests, self._results
+        self._shutdown_workers = weakref.finalize(self, _end_workers, self._workers, *channels, os.getpid())
         for number in range(loader.num_workers):
             requests = context.Queue()
             requests.cancel_join_thread()
@@ -326,25 +330,21 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             data.reraise()
         return data
 
-    def _shutdown_workers(self) -> None:
-        # A process forked from this one holds a copy of the iterator; the workers are not its own to end.
-        if self._shut_down or os.getpid() != self._owner:
-            return
-        self._shut_down = True
-        self._done.set()
-        for requests in self._requests:
-            requests.put(None)
-        for worker in self._workers:
-            worker.join(timeout=5.0)
-            if worker.is_alive():
-                worker.terminate()
-        for channel in (*self._requests, self._results):
-            channel.cancel_join_thread()
-            channel.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_shut_down"):
-            self._shutdown_workers()
+def _end_workers(workers: list[Any], done: Any, requests: list[Any], results: Any, owner: int) -> None:
+    # A process forked from the owner holds a copy of the iterator; the workers are not its own to end.
+    if os.getpid() != owner:
+        return
+    done.set()
+    for channel in requests:
+        channel.put(None)
+    for worker in workers:
+        worker.join(timeout=_END_SECONDS)
+        if worker.is_alive():
+            worker.terminate()
+    for channel in (*requests, results):
+        channel.cancel_join_thread()
+        channel.close()
 
 
 def suggest_workers(wanted: int) -> None:
