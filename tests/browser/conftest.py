@@ -40,6 +40,15 @@ def found(program: str) -> str:
     return path
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A test that was skipped has shown nothing, hence it has failed."""
+    report = yield
+    if report.skipped:
+        report.outcome, report.longrepr = "failed", "a browser test must not be skipped"
+    return report
+
+
 @pytest.fixture(scope="session")
 def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("downloads")

@@ -164,6 +164,11 @@ def test_merge_writes_one_trace_of_all(folder: Path, tmp_path: Path, capsys: pyt
     merged = load(target)
     assert {track.pid for track in merged.tracks if len(track)} == {track.pid for track in merged.tracks}
     assert len({track.pid for track in merged.tracks}) == 2
+    groups = [event for event in json.loads(target.read_text())["traceEvents"] if event["name"] == "process_name"]
+    assert {event["args"]["name"] for event in groups} == {"before", "slower"}
+    _, text, _ = run(capsys, "info", target)
+    assert "before: " in text
+    assert "slower: " in text
     code, _, errors = run(capsys, "merge", folder / "before.json", "-o", target, "--labels", "a,b")
     assert code == 2
     assert "2 labels for 1 files" in errors

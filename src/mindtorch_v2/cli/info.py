@@ -60,7 +60,7 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
     facts["events"] = sum(map(len, capture.tracks))
     facts["memory events"] = sum(len(track.nbytes) for track in capture.tracks)
     facts["processes"] = len(processes)
-    facts["threads"] = [_thread(track, len(processes) > 1) for track in capture.tracks]
+    facts["threads"] = [_thread(track, capture.process_name, len(processes) > 1) for track in capture.tracks]
     facts["steps"] = len(begin)
     if len(begin):
         facts["typical step"] = format_time(float(np.median(end - begin)) / 1000)
@@ -73,9 +73,9 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
     return facts
 
 
-def _thread(track: Track, several: bool) -> str:
+def _thread(track: Track, main: str, several: bool) -> str:
     """A thread with its process, if there are several."""
-    process = f"{track.process_name or track.pid}: " if several else ""
+    process = f"{track.process_name or (track.pid if track.pid else main)}: " if several else ""
     return f"{process}{track.name or track.native_id} ({counted(len(track), 'event')})"
 
 

@@ -71,6 +71,7 @@ def merge(captures: Sequence[Capture], labels: Sequence[str], *, align: str = CL
     tracks: list[Track] = []
     for place, (capture, label, shift) in enumerate(zip(captures, labels, shifts)):
         tracks += numbers.tracks(capture, label, shift, place, len(tracks))
+    pid = numbers.process(first, captures[first].pid)
     return Capture(
         _options(captures),
         captures[first].start_ns,
@@ -81,8 +82,8 @@ def merge(captures: Sequence[Capture], labels: Sequence[str], *, align: str = CL
         numbers.inputs,
         numbers.stacks,  # type: ignore[arg-type]
         numbers.memory_kind,
-        captures[first].pid,
-        captures[first].process_name,
+        pid,
+        next((track.process_name for track in tracks if track.pid == pid), labels[first]),
         pauses=[pause for capture in captures for pause in capture.pauses] if len(captures) == 1 else [],
         main_thread=captures[first].main_thread,
         metadata={**captures[first].metadata, "merged": list(labels)},
@@ -179,14 +180,14 @@ class _Numbers:
                     device_memory=_moved(track.device_memory, shift),
                     arrows=_moved_arrows(track.arrows, shift, place, kinds),
                     address=track.address + block,
-                    pid=self._process(place, pid),
+                    pid=self.process(place, pid),
                     process_name=label if len(pids) == 1 else f"{label} {track.process_name or pid}",
                 )
             )
             self._next_seq = max(self._next_seq, seq + int(track.seq.max(initial=-1)) + 1)
         return moved
 
-    def _process(self, place: int, pid: int) -> int:
+    def process(self, place: int, pid: int) -> int:
         """A process number no other capture has; ranks on different machines may well share theirs."""
         taken = self._processes
         if (place, pid) not in taken:
