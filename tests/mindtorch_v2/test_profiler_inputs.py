@@ -78,6 +78,12 @@ def test_zero_and_false_are_what_the_schema_says() -> None:
     assert repr(recorded(lambda: X[0]).concrete_inputs) == "[None, 0, 0]"
 
 
+def test_open_ends_of_slices_are_the_largest_number() -> None:
+    assert recorded(lambda: X[:, 1:]).concrete_inputs == [None, 1, 1, 2**63 - 1, 1]
+    assert recorded(lambda: X[:1]).concrete_inputs == [None, 0, 0, 1, 1]
+    assert torch.equal(X[:, 1:], torch.ones(2, 2))
+
+
 def test_the_order_of_a_norm_is_what_was_given() -> None:
     assert repr(recorded(lambda: X.norm()).concrete_inputs[1]) == "2"
     assert repr(recorded(lambda: X.norm(p=2.0)).concrete_inputs[1]) == "2.0"

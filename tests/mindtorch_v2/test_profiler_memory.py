@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -131,3 +132,26 @@ def test_memory_that_cannot_be_had_is_an_error_and_an_instant(ask: Any, tmp_path
     found = [event for event in events if event["name"] == "[OutOfMemory]"]
     assert [(event["ph"], event["cat"]) for event in found] == [("i", "cpu_instant_event")]
     assert found[0]["args"]["Bytes"] in (4 * 10**14, 8 * 10**13)
+
+
+def test_memory_of_others_is_not_counted() -> None:
+    array = np.ones(1000, np.float32)
+    with profile(profile_memory=True) as prof:
+        tensor = torch.from_numpy(array)
+        other = torch.frombuffer(bytearray(4000), dtype=torch.float32)
+        shared = torch.as_tensor(array)
+        del tensor, other, shared
+    assert prof.events() == []
+    with torch.inference_mode(), profile(profile_memory=True):
+        assert torch.from_numpy(array).is_inference()
+
+
+def test_memory_that_grows_is_counted_anew() -> None:
+    x = torch.ones(1000)
+    with profile(profile_memory=True) as prof:
+        y = x.clone()
+        y.resize_(2000)
+        y.resize_(500)
+        del y
+    top = [(event.name, event.cpu_memory_usage) for event in prof.events() if event.cpu_parent is None]
+    assert top == [("aten::clone", 4000), ("aten::resize_", 4000), ("aten::resize_", 0), ("[memory]", -8000)]

@@ -13,7 +13,8 @@ from .._dtype import dtype as DType
 from .._front import front
 from .._meta import MetaArray, laid_out, meta
 from .._op import composite, op, value
-from .._tensor import LAZY, Conjugated, Tensor, make, settle_class, storage_of
+from .._storage import Storage, mark_inference
+from .._tensor import LAZY, Conjugated, Tensor, alias, make, settle_class, storage_of
 from ..autograd import grad_mode
 from . import creation
 from .data import array_of
@@ -236,7 +237,18 @@ def from_numpy(ndarray: Any) -> Tensor:
             "currently supported. (You can probably work around this by making a copy of your array  with array.copy().)"
         )
     a = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
-    return make(a if a.dtype is found.np else a.view(found.np))
+    return _on_memory_of(a if a.dtype is found.np else a.view(found.np))
+
+
+def _on_memory_of(a: Any) -> Tensor:
+    """A tensor on memory that somebody else has allocated: a recorder is not told of it."""
+    if not _tap.SLOT.flags & _tap.MEMORY:
+        return make(a)
+    t = alias(a, Storage())
+    if _tap.NAMESPACE["INFERRING"]:
+        t._v = None
+        mark_inference(t)
+    return t
 
 
 @front("as_tensor")
@@ -269,7 +281,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 @front("frombuffer")
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A tensor on the memory of a buffer."""
-    t = make(np.frombuffer(buffer, dtype.np, count, offset))
+    t = _on_memory_of(np.frombuffer(buffer, dtype.np, count, offset))
     return t.requires_grad_() if requires_grad else t
 
 

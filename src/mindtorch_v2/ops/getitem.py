@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import warnings
 from typing import Any
 
@@ -83,6 +84,9 @@ def _slice(self: Tensor, dim: int, given: slice, skip_whole: bool) -> Tensor:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if skip_whole and step == 1 and not start and (end is None or end >= self._a.shape[dim]):
         return self
+    if _tap.SLOT.recorder is not None:
+        # The bounds as torch shows them where none are given.
+        start, end = start or 0, sys.maxsize if end is None else end
     return slice_(self, dim, start, end, step)
 
 
