@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import mindtorch_v2
 from mindtorch_v2._tensor_str import (
     PARAMETER_HEADING,
     format_scalar,
@@ -250,3 +251,8 @@ def test_printoptions_hold_inside_the_block() -> None:
 def test_format_scalar(value: Any, dtype_name: str, spec: str, expected: str) -> None:
     dtype = getattr(ml_dtypes, dtype_name, None) or np.dtype(dtype_name)
     assert format_scalar(np.asarray(value, dtype=dtype), spec, dtype_name=dtype_name) == expected
+
+
+def test_a_thousand_elements_are_printed_in_full_and_one_more_is_not() -> None:
+    assert "..." not in repr(mindtorch_v2.arange(1000))
+    assert "..." in repr(mindtorch_v2.arange(1001))

@@ -255,6 +255,24 @@ def test_a_child_that_leaves_the_block_leaves_the_parent_alone() -> None:
     assert RECORDER.sessions == []
 
 
+def test_no_pipe_stays_open() -> None:
+    def opened() -> set[int]:
+        return {number for number in range(256) if _is_open(number)}
+
+    before = opened()
+    with profile(workers=True):
+        in_child(lambda: torch.ones(2))
+    assert opened() - before == set()
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
 def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(children.tempfile, "tempdir", str(tmp_path))
     with profile(workers=True) as prof:
