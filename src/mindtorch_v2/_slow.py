@@ -40,8 +40,13 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
 AUTOCAST: dict[str, Callable[[Op, tuple[Any, ...]], Any]] = {}
 
 
+# Types of arguments that a tensor of one element can stand for, as in add_(x, alpha=-rate).
+_NUMBERS = frozenset(("Scalar", "Scalar?", "float", "float?", "int", "int?"))
+
+
 def _settle_aliases(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Fold `axis=` into `dim` and `keepdims=` into `keepdim`, and complain about what is missing."""
+    """Fold `axis=` into `dim` and `keepdims=` into `keepdim`, make numbers of tensors where numbers are asked for, and
+    complain about what is missing."""
     count = len(op.schema.arguments)
     has_out = 1 if op.has_out else 0
     values = list(args[:count])
@@ -49,9 +54,11 @@ def _settle_aliases(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     for name, value in zip(op.aliased, given, strict=False):
         if value is not MISSING:
             values[[a.name for a in op.schema.arguments].index(name)] = value
-    for argument, value in zip(op.schema.arguments, values, strict=True):
+    for position, (argument, value) in enumerate(zip(op.schema.arguments, values, strict=True)):
         if value is MISSING:
             raise TypeError(f'{op.name}() missing 1 required positional arguments: "{argument.python_name}"')
+        if argument.type in _NUMBERS and isinstance(value, Tensor) and value.dim() == 0:
+            values[position] = value.item()
     return (*values, *args[count : count + has_out])
 
 

@@ -18,6 +18,7 @@ def sample(legacy: bool = False) -> bytes:
     x = torch.arange(6.0).reshape(2, 3)
     state = OrderedDict(weight=x, bias=x.t(), half=torch.ones(3, dtype=torch.bfloat16))
     held = {"model": state, "step": 3, "lr": [0.1, (None, True)], "size": torch.Size([1, 2]), "names": {"a", "b"}}
+    held |= {"graph": torch.eye(2).to_sparse(), "rows": torch.eye(2).to_sparse_csr()}
     buffer = io.BytesIO()
     torch.save(held, buffer, _use_new_zipfile_serialization=not legacy)
     return buffer.getvalue()

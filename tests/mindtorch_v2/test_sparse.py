@@ -185,3 +185,12 @@ def test_custom_functions_keep_it() -> None:
     dense = torch.ones(3, 1, requires_grad=True)
     Product.apply(torch.tensor([3.0, 4.0, 5.0, 1.0]), dense).sum().backward()
     assert dense.grad.tolist() == [[4.0], [0.0], [9.0]]
+
+
+@pytest.mark.parametrize(
+    ("starts", "text"),
+    [([0, 2, 1], "does not fall"), ([1, 2, 3], "begins with 0"), ([0, 1, 9], "end with 9, but there")],
+)
+def test_rows_that_are_no_rows_are_refused(starts: list[int], text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        torch.sparse_csr_tensor(starts, [0, 1, 2], [1.0, 2.0, 3.0], (2, 3))

@@ -18,11 +18,11 @@ from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype,
 
 
 def _quiet(function: Any) -> Any:
-    """A fill that leaves meta arrays alone."""
+    """A fill that leaves meta arrays alone and takes numbers from tensors of one element too."""
 
     def kernel(a: Any, *args: Any) -> None:
         if type(a) is not MetaArray:
-            function(a, *args)
+            function(a, *[v.item() if isinstance(v, Tensor) else v for v in args])
 
     return kernel
 

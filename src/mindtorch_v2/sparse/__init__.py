@@ -74,8 +74,14 @@ def sparse_csr_tensor(
 ) -> SparseTensor:
     """A matrix by rows: where each begins among the values, and the column of each value."""
     starts, columns = as_tensor(crow_indices).to(int64), as_tensor(col_indices).to(int64)
-    rows = arange(starts.shape[0] - 1).repeat_interleave(starts.diff())
-    size = (starts.shape[0] - 1, int(columns.max()) + 1) if size is None else size
+    steps = starts.diff()
+    if starts.dim() != 1 or columns.dim() != 1 or (starts[:1] != 0).any() or (steps < 0).any() or len(starts) < 1:
+        raise RuntimeError("crow_indices must be one row of numbers that begins with 0 and does not fall")
+    if int(starts[-1]) != columns.shape[0]:
+        raise RuntimeError(f"crow_indices end with {int(starts[-1])}, but there are {columns.shape[0]} col_indices")
+    rows = arange(starts.shape[0] - 1).repeat_interleave(steps)
+    width = int(columns.max()) + 1 if len(columns) else 0
+    size = (starts.shape[0] - 1, width) if size is None else size
     made = sparse_coo_tensor(stack([rows, columns]), values, size, dtype=dtype, requires_grad=requires_grad)
     return place(made._places, made._held, made.shape, True, sparse_csr)
 
