@@ -80,7 +80,7 @@ STAGES = {name: i for i, line in enumerate(PROFILER) for name in line.split()}
 
 REQUIRED = {"numpy", "ml_dtypes"}
 # Imported inside a function, or under `try`.
-OPTIONAL = {"isal", "pandas", "pyarrow", "safetensors", "scipy", "tensorboard", "tensorboardX"}
+OPTIONAL = {"pandas", "pyarrow", "safetensors", "scipy", "tensorboard", "tensorboardX"}
 
 
 class Import(NamedTuple):
@@ -309,8 +309,8 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
         ("_tensor", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ._op import op"),
         ("profiler.events", "from .columns import EventColumns\nfrom .._tap import tap"),
         ("profiler.export.chrome", "from . import writer\nfrom ..events import EventList"),
-        ("profiler.export.chrome", "def f():\n    import isal.igzip"),
-        ("profiler.export.chrome", "try:\n    import isal\nexcept ImportError:\n    isal = None"),
+        ("profiler.export.chrome", "def f():\n    import pyarrow.parquet"),
+        ("profiler.export.chrome", "try:\n    import pyarrow\nexcept ImportError:\n    pyarrow = None"),
         (".", "from ._op import op\nfrom .profiler import profile"),
     ],
 )

@@ -8,11 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-try:
-    from isal import isal_zlib
-except ImportError:
-    isal_zlib = None
-
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -27,12 +22,9 @@ class _Compressed:
 
     def __init__(self, file: Writer) -> None:
         self._file = file
-        if isal_zlib is not None:
-            self._compressor = isal_zlib.compressobj(1, zlib.DEFLATED, _GZIP)
-        else:
-            # Traces are rows that differ in few digits: short matches do not pay, which Z_FILTERED says. With it level
-            # 8 leaves files smaller than level 9 does, in half the time.
-            self._compressor = zlib.compressobj(8, zlib.DEFLATED, _GZIP, zlib.DEF_MEM_LEVEL, zlib.Z_FILTERED)
+        # Traces are rows that differ in few digits: short matches do not pay, which Z_FILTERED says. With it level 8
+        # leaves files smaller than level 9 does without it, in half the time.
+        self._compressor = zlib.compressobj(8, zlib.DEFLATED, _GZIP, zlib.DEF_MEM_LEVEL, zlib.Z_FILTERED)
 
     def write(self, data: bytes) -> None:
         self._file.write(self._compressor.compress(data))
@@ -43,7 +35,7 @@ class _Compressed:
 
 @contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[Writer]:
-    """A file for writing bytes, compressed if its name ends in `.gz` (by isal, quick but larger, if it is installed)."""
+    """A file for writing bytes, compressed if its name ends in `.gz`."""
     with open(path, "wb") as file:
         if not os.fspath(path).endswith(".gz"):
             yield file
