@@ -156,6 +156,7 @@ def test_transitions_are_those_of_torch(transition: str) -> None:
         prof.stop()
 
 
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
 @pytest.mark.parametrize("letters", ["WN", "RN", "RW"])
 def test_incorrect_schedules_warn_and_go_on(letters: str) -> None:
     names = [LETTERS[letter].name for letter in letters]
