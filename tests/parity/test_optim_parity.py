@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,61 @@ def test_steps_that_exclude_each_other(name: str, options: Any) -> None:
             getattr(library.optim, name)([library.zeros(2, requires_grad=True)], **options)
         raised.append(str(error.value))
     assert raised[0] == raised[1]
+
+
+def _averaged(library: Any, kind: str) -> list[Any]:
+    """Parameters and batch statistics of an averaged model, the rates on the way, and its keys."""
+    swa = library.optim.swa_utils
+    draws = np.random.default_rng(1)
+    model = library.nn.Sequential(library.nn.Linear(3, 4), library.nn.BatchNorm1d(4))
+    with library.no_grad():
+        for p in model.parameters():
+            p.copy_(library.tensor(draws.standard_normal(tuple(p.shape), dtype=np.float32)))
+    how = {
+        "swa": {},
+        "ema": {"multi_avg_fn": swa.get_ema_multi_avg_fn(0.9)},
+        "one": {"avg_fn": swa.get_ema_avg_fn(0.5)},
+    }
+    averaged = swa.AveragedModel(model, **how[kind])
+    optimizer = library.optim.SGD(model.parameters(), lr=0.02)
+    schedule = swa.SWALR(optimizer, swa_lr=0.005, anneal_epochs=3)
+    rates, data = [], [library.tensor(draws.standard_normal((8, 3), dtype=np.float32)) for _ in range(4)]
+    for x in data:
+        optimizer.zero_grad()
+        (model(x) ** 2).sum().backward()
+        optimizer.step()
+        averaged.update_parameters(model)
+        schedule.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    swa.update_bn(data, averaged)
+    found = [*averaged.parameters(), *averaged.buffers()]
+    return [[t.detach().numpy() for t in found], rates, list(averaged.state_dict())]
+
+
+@pytest.mark.parametrize("kind", ["swa", "ema", "one"])
+def test_averaged_models_are_those_of_torch(kind: str) -> None:
+    (ours, our_rates, our_keys), (theirs, their_rates, their_keys) = (
+        _averaged(lib, kind) for lib in (mindtorch_v2, torch)
+    )
+    for mine, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-5)
+    assert our_rates == pytest.approx(their_rates)
+    assert our_keys == their_keys
+
+
+def test_hooks_of_all_optimizers_run_around_each_step() -> None:
+    def order(library: Any) -> list[str]:
+        seen: list[str] = []
+        module = sys.modules[library.optim.Optimizer.__module__]
+        before = module.register_optimizer_step_pre_hook(lambda o, args, kwargs: seen.append("all before"))
+        after = module.register_optimizer_step_post_hook(lambda o, args, kwargs: seen.append("all after"))
+        optimizer = library.optim.SGD([library.zeros(2, requires_grad=True)])
+        optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append("own before"))
+        optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append("own after"))
+        optimizer.step()
+        before.remove()
+        after.remove()
+        optimizer.step()
+        return seen
+
+    assert order(mindtorch_v2) == order(torch)
