@@ -26,10 +26,11 @@ PACKAGE = __name__.partition(".")[0]
 # On the path of every child: a `torch` package that installs this hook, and torch's entry for importlib.metadata.
 SHIM = str(Path(__file__).parent / "_shim")
 
-USAGE = """usage: python -m mindtorch_v2 [-m] program [arguments ...]
+USAGE = """usage: python -m mindtorch_v2 [-m | -c] program [arguments ...]
 
-Run a Python script, or with -m a module, whose `import torch` gets mindtorch_v2.
+Run a Python script, with -m a module, with -c a text, whose `import torch` gets mindtorch_v2.
 """
+_OPTIONS = ("-m", "-c")
 
 
 # --- the import hook --------------------------------------------------------------------------------------------------
@@ -134,6 +135,13 @@ def _run_module(name: str) -> None:
     runpy._run_module_as_main(name)  # type: ignore[attr-defined]
 
 
+def _run_text(source: str) -> None:
+    _set_first_path("")
+    main = _fresh_main()
+    main.__dict__.update(__spec__=None, __loader__=importlib.machinery.BuiltinImporter)
+    exec(compile(source, "<string>", "exec", dont_inherit=True), main.__dict__)
+
+
 def _own_part(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """The traceback from the program's first frame on."""
     part = last = traceback
@@ -157,16 +165,18 @@ def _hide_launcher(error: BaseException) -> None:
 
 
 def run(arguments: list[str]) -> None:
-    """Run `script.py [args…]` or `-m module [args…]` as `__main__`, with torch meaning this package.
+    """Run `script.py [args…]`, `-m module [args…]` or `-c text [args…]` as `__main__`, with torch meaning this package.
 
     The program's SystemExit and exceptions come out of it, hence exit codes and signals are plain Python's.
     """
     install()
-    by_name = arguments[0] == "-m"
-    sys.argv[:] = arguments[1:] if by_name else arguments
+    option, rest = arguments[0], arguments[1:]
+    sys.argv[:] = rest if option == "-m" else [option, *rest[1:]] if option == "-c" else arguments
     try:
-        if by_name:
+        if option == "-m":
             _run_module(sys.argv[0])
+        elif option == "-c":
+            _run_text(rest[0])
         else:
             _run_script(sys.argv[0])
     except SystemExit:
@@ -181,13 +191,14 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] in (["-h"], ["--help"]):
         sys.stdout.write(USAGE)
         return
-    if not arguments or arguments == ["-m"] or (arguments[0].startswith("-") and arguments[0] != "-m"):
+    option = arguments[0] if arguments else ""
+    if not option or (option in _OPTIONS and len(arguments) == 1) or (option[0] == "-" and option not in _OPTIONS):
         _usage_error(arguments)
     run(arguments)
 
 
 def _usage_error(arguments: list[str]) -> NoReturn:
-    if arguments and arguments != ["-m"]:
+    if arguments and arguments[0] not in _OPTIONS:
         sys.stderr.write(f"mindtorch_v2: unknown option {arguments[0]}\n")
     with contextlib.suppress(BrokenPipeError):
         sys.stderr.write(USAGE)

@@ -155,3 +155,11 @@ def test_a_missing_module_is_explained(tmp_path: Path) -> None:
         "ModuleNotFoundError: No module named 'torch.optin': mindtorch_v2 does not provide it. "
         "The nearest module that is there: torch.optim"
     )
+
+
+def test_a_text_runs_as_under_python(tmp_path: Path) -> None:
+    program = "import torch, sys; print(torch.__version__, sys.argv, __name__, sys.path[0] == ''); raise SystemExit(4)"
+    done = launch(tmp_path, "-c", program, "a", "-b")
+    assert done.stdout.split("\n")[0] == "2.13.0+mindtorch ['-c', 'a', '-b'] __main__ True"
+    assert done.returncode == 4
+    assert "usage: python -m mindtorch_v2" in launch(tmp_path, "-c").stderr
