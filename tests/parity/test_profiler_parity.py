@@ -72,6 +72,15 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "name": lambda p: p.record_function(5).__enter__(),
     "args": lambda p: p.record_function("a", 5).__enter__(),
     "exit": lambda p: p.record_function("a").__exit__(None, None, None),
+    "metadata": lambda p: p.profile().add_metadata("key", 5),
+    "json metadata": lambda p: p.profile().add_metadata_json("key", 5),
+    "shapes": lambda p: p.profile(record_shapes="yes").start(),
+    "memory": lambda p: p.profile(profile_memory=[]).start(),
+    "trace id": lambda p: p.profile(custom_trace_id_callback=lambda: 5).start(),
+    "mtia": lambda p: p.profile(activities=[p.ProfilerActivity.CPU, p.ProfilerActivity.MTIA]).start(),
+    "empty filter": lambda p: p.profile(activities=[{}]),
+    "filter of numbers": lambda p: p.profile(activities=[{p.ProfilerActivity.CPU: [1]}]).start(),
+    "settings": lambda p: p._ExperimentalConfig(verbose="yes"),
 }
 
 
@@ -88,6 +97,38 @@ def program(package: Any) -> None:
     x = package.ones(2, 3)
     y = package.relu(package.add(package.mm(x, weight.t()), bias))
     (y * 2).sum().backward()
+
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "out": lambda t, x: t.add(x, x, out=t.empty(2, 3)),
+    "out with dims": lambda t, x: t.sum(x, 0, out=t.empty(3)),
+    "item": lambda t, x: x[0],
+    "slice": lambda t, x: x[:, 1:],
+    "index": lambda t, x: x[t.arange(2)],
+    "copy": lambda t, x: t.zeros(2, 3).copy_(x),
+    "norm": lambda t, x: x.norm(),
+    "move": lambda t, x: x.to("cpu", t.float64),
+    "contiguous": lambda t, x: x.t().contiguous(),
+    "of two": lambda t, x: t.max(x, x),
+    "new": lambda t, x: x.new_full((2,), 5),
+    "permutation": lambda t, x: t.randperm(3),
+    "normal": lambda t, x: t.normal(0.0, 1.0, (2,)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_top_level_events_tell_the_same_of_their_inputs(name: str) -> None:
+    found = []
+    for package, module in zip(BOTH, (OURS, THEIRS)):
+        x = package.ones(2, 3)
+        config = module._ExperimentalConfig(capture_overload_names=True)
+        with module.profile(record_shapes=True, experimental_config=config) as prof:
+            CALLS[name](package, x)
+        top = [event for event in prof.events() if event.cpu_parent is None]
+        found.append(
+            [(e.name, e.overload_name, e.structured_input_shapes, e.input_dtypes, repr(e.concrete_inputs)) for e in top]
+        )
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"with_flops": True}])
