@@ -102,7 +102,7 @@ def rows(track: Track, kept: np.ndarray) -> Track:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=200)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--wall", action="store_true", help="wall clock instead of CPU time")
     options = parser.parse_args()
     if not options.wall:
