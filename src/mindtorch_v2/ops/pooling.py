@@ -135,8 +135,8 @@ def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation
     if type(self._a) is MetaArray or (graph.edge(self) is not None and grad_mode.is_grad_enabled()):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-    check_max_pool1d(self._a.shape, *(size[0] for size in sizes), ceil_mode)
     kernel, step, pad, apart = sizes
+    check_max_pool1d(self._a.shape, kernel[0], step[0], pad[0], apart[0], ceil_mode)
     return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
 
 
