@@ -112,7 +112,13 @@ class Digest:
 
     def _kind(self, number: int) -> list[Any]:
         kind = self.metrics.kind_of(number)
-        return [straight(kind.name), straight(kind.label), SORTS.index(sort_of(kind)), kind.overload, straight(kind.path)]
+        return [
+            straight(kind.name),
+            straight(kind.label),
+            SORTS.index(sort_of(kind)),
+            kind.overload,
+            straight(kind.path),
+        ]
 
     def _call(self, place: int, kind: int) -> list[Any]:
         """What calls with the same name and inputs share: kind, shapes, types, other arguments, FLOPs."""
