@@ -3,12 +3,14 @@
 import csv
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2.profiler import export, load, profile, record_function
 from mindtorch_v2.profiler.trace import Trace
 from protobuf_files import Perfetto, grouped, varint
@@ -179,6 +181,36 @@ def numbers(data: bytes) -> Iterator[int]:
     while place < len(data):
         value, place = varint(data, place)
         yield value
+
+
+def test_times_of_every_format_add_up_to_the_averages(tmp_path: Path) -> None:
+    """A recorded program: what each op took by itself, from the leaves of the flame graphs and from the rows."""
+    x = torch.ones((3, 3), requires_grad=True)
+    with profile() as prof:
+        for _ in range(5):
+            (x @ x).relu().sum().backward()
+    for suffix in (".speedscope.json", ".pb.gz", ".csv"):
+        prof.export(tmp_path / f"run{suffix}")
+    expected = Counter({row.key: round(row.self_cpu_time_total * 1000) for row in prof.key_averages()})
+    document = json.loads((tmp_path / "run.speedscope.json").read_text())
+    frames, shown = document["shared"]["frames"], Counter[str]()
+    for part in document["profiles"]:
+        for sample, weight in zip(part["samples"], part["weights"]):
+            shown[frames[sample[-1]]["name"]] += weight
+    assert shown == expected
+    pprof = grouped(gzip.decompress((tmp_path / "run.pb.gz").read_bytes()))
+    strings = [value.decode() for value in pprof[6]]
+    functions = {entry[1][0]: strings[entry[2][0]] for entry in map(grouped, pprof[5])}
+    found = Counter[str]()
+    for entry in map(grouped, pprof[2]):
+        place, (_, cpu, _) = next(numbers(entry[1][0])), numbers(entry[2][0])
+        found[functions[place]] += cpu
+    assert found == expected
+    rows = Counter[str]()
+    with open(tmp_path / "run.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            rows[row["name"]] += round(float(row["self_cpu_time_total"]) * 1000)
+    assert rows == expected
 
 
 # Tables
