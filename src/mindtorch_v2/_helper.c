@@ -58,7 +58,7 @@ static void trace_again(void) {
     PyThreadState_LeaveTracing(thread);
 #else
     thread->tracing--;
-    thread->cframe->use_tracing = thread->c_tracefunc != NULL || thread->c_profilefunc != NULL;
+    thread->cframe->use_tracing = !thread->tracing && (thread->c_tracefunc != NULL || thread->c_profilefunc != NULL);
 #endif
 }
 
