@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from harness import OURS, THEIRS, Case, Row, clock, packages, report
-from programs import GPT, MLP
+from programs import CNN, GPT, LSTM, MLP, VAE
 
 os.environ["KINETO_LOG_LEVEL"] = "6"
 warnings.simplefilter("ignore")
@@ -19,7 +19,7 @@ MODES: dict[str, dict[str, bool]] = {
     "stacks": {"with_stack": True},
     "all": {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True},
 }
-PROGRAMS = {"MLP": (MLP, 20), "tiny GPT": (GPT, 2)}
+PROGRAMS = {"MLP": (MLP, 20), "tiny GPT": (GPT, 2), "LSTM": (LSTM, 2), "CNN": (CNN, 1), "VAE": (VAE, 10)}
 ROUNDS = 5
 
 

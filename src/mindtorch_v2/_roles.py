@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from . import _tap
+
 PARAMETER, OPTIMIZER_STATE, INPUT, GRADIENT = "parameter", "optimizer state", "input", "gradient"
 
 # Each is called with a role and the tensors that have it from now on; what is no tensor is to be passed over.
@@ -21,7 +23,11 @@ def announce(role: str, tensors: Iterable[Any]) -> None:
 
 def announce_call(module: Any, args: Iterable[Any]) -> None:
     """A module is called: its own parameters, its arguments, and its buffers, which are given to it as these are."""
-    parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
-    announce(PARAMETER, parameters)
-    announce(GRADIENT, [parameter.grad for parameter in parameters])
-    announce(INPUT, (*args, *module._buffers.values()))
+    _tap.hush()
+    try:
+        parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
+        announce(PARAMETER, parameters)
+        announce(GRADIENT, [parameter.grad for parameter in parameters])
+        announce(INPUT, (*args, *module._buffers.values()))
+    finally:
+        _tap.speak()

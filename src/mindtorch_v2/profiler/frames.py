@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .. import _tap
@@ -125,6 +125,11 @@ class StackReader:
                 found = f"{path}({line_of(code, lasti)}): {code.co_name}"
             self._entries[code, lasti] = found
         return found
+
+
+def _module_of(owner: Any) -> str:
+    """The name of the module a builtin function belongs to; empty for methods."""
+    return owner.__name__ if isinstance(owner, ModuleType) else ""
 
 
 Callback = Callable[[FrameType, str, Any], None]
@@ -250,8 +255,10 @@ class Tracer:
         owner = getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         is_method = owner is not None and type(owner) is not type(sys)
-        key = (type(owner) if is_method else None, name)
+        key = (type(owner) if is_method else _module_of(owner), name)
         found = self._builtins.get(key)
+        if found is None and _HELPER is not None and _HELPER.__name__ in (type(owner).__module__, _module_of(owner)):
+            found = self._builtins[key] = SKIPPED
         if found is None:
             text = f"<built-in method {name} of {type(owner).__name__} object>" if is_method else repr(function)
             found = self._builtins[key] = python_event(text)

@@ -74,7 +74,7 @@ class StackTable:
     def __init__(self) -> None:
         self.ids: dict[tuple[int, ...], int] = {}
         self.keys: list[tuple[Any, ...]] = [()]
-        self.chain_ids: dict[ModuleFrame, int] = {}
+        self.chain_ids: dict[tuple[int, str, int], int] = {}
         self.chains: list[ModuleFrame] = [ModuleFrame(0, "", 0)]
 
     def intern(self, chain: int, frame: FrameType) -> int:
@@ -100,11 +100,10 @@ class StackTable:
         found = self.ids[lookup] = len(self.keys) - 1
         return found
 
-    def chain(self, frame: ModuleFrame) -> int:
-        found = self.chain_ids.get(frame)
-        if found is None:
-            self.chains.append(frame)
-            found = self.chain_ids[frame] = len(self.chains) - 1
+    def add_chain(self, outer: int, name: str, depth: int) -> int:
+        """The id of a new chain of module calls."""
+        self.chains.append(ModuleFrame(outer, name, depth))
+        found = self.chain_ids[outer, name, depth] = len(self.chains) - 1
         return found
 
 
@@ -224,9 +223,11 @@ class Recorder(_tap.Recorder):
         # Keeps the lanes of finished threads alive until their rows are taken.
         self._held: set[ThreadLane] = set()
         self._numbers = itertools.count(2)
-        self._modules: dict[int, tuple[weakref.ref[Any], int, str]] = {}
+        self._modules: dict[int, ModuleEvent] = {}
         self._module_counts: dict[str, int] = {}
         self._ticker = Ticker(self._drain, _ROUND_S)
+        if _tap.HELPER is not None:
+            _tap.HELPER.connect_modules(self._modules, self._meet_module, lambda *call: self.stacks.add_chain(*call))
         self._round_s = _ROUND_S
 
     # Sessions
@@ -358,7 +359,8 @@ class Recorder(_tap.Recorder):
         self.stacks = StackTable()
         if _tap.HELPER is not None:
             _tap.HELPER.forget_stacks()
-        self._modules, self._module_counts = {}, {}
+        self._modules.clear()
+        self._module_counts.clear()
 
     # Lanes
 
@@ -396,6 +398,9 @@ class Recorder(_tap.Recorder):
     # What ops and regions call
 
     def stack(self) -> int:
+        if _tap.HELPER is not None:
+            found: int = _tap.HELPER.stack()
+            return found
         lane: ThreadLane = _tap.LANES.lane
         return self.stacks.intern(lane.chain, sys._getframe(1)) if lane.listening else 0
 
@@ -430,20 +435,32 @@ class Recorder(_tap.Recorder):
             lane = self.own_lane()
         lane.note((_NAMESPACE["clock"](), -nbytes, address))
 
-    def module(self, module: Any) -> _tap.region:
-        return ModuleRegion(self, module)
+    def module(self, module: Any) -> Any:
+        if _tap.HELPER is None or _tap.SLOT.watcher is not None:
+            return ModuleRegion(self, module)
+        return _tap.HELPER.module_call(module)
 
-    def module_event(self, module: Any, root: Any) -> tuple[str, int]:
-        """`nn.Module: Linear_0` and its event: instances of a class are numbered in the order of their first calls."""
+    def known_module(self, module: Any, root: Any) -> ModuleEvent:
         known = self._modules.get(id(module))
-        if known is None or known[0]() is not module:
-            kind = type(module).__name__
-            number = self._module_counts.get(kind, 0)
-            self._module_counts[kind] = number + 1
-            known = weakref.ref(module), number, _path_of(module, root)
-            self._modules[id(module)] = known
-        name = f"nn.Module: {type(module).__name__}_{known[1]}"
-        return name, python_event(name, PythonEvent("module", known[1], known[2]))
+        return known if known is not None and known.module() is module else self._meet_module(module, root)
+
+    def _meet_module(self, module: Any, root: Any) -> ModuleEvent:
+        """`nn.Module: Linear_0` and its event: instances of a class are numbered in the order of their first calls."""
+        kind = type(module).__name__
+        number = self._module_counts.get(kind, 0)
+        self._module_counts[kind] = number + 1
+        name = f"nn.Module: {kind}_{number}"
+        event = python_event(name, PythonEvent("module", number, _path_of(module, root)))
+        known = self._modules[id(module)] = ModuleEvent(weakref.ref(module), name, event)
+        return known
+
+
+class ModuleEvent(NamedTuple):
+    """What the calls of one nn.Module are recorded as."""
+
+    module: weakref.ref[Any]
+    name: str
+    event: int
 
 
 class ModuleRegion(_tap.region):
@@ -459,13 +476,15 @@ class ModuleRegion(_tap.region):
 
     def __enter__(self) -> ModuleRegion:
         recorder, lane = self._recorder, self._recorder.own_lane()
-        self._outer = lane.chain
-        if lane.chain == 0:
+        outer = self._outer = lane.chain
+        if outer == 0:
             lane.root = self._module
-        name, self._event = recorder.module_event(self._module, lane.root)
-        depth = _depth_below(sys._getframe(1)) if recorder.flags & _tap.STACKS else 0
+        known = recorder.known_module(self._module, lane.root)
+        self._event = known.event
+        depth = _frames_below(sys._getframe(1)) if recorder.flags & _tap.STACKS else 0
         super().__enter__()
-        lane.chain = recorder.stacks.chain(ModuleFrame(self._outer, name, depth))
+        stacks = recorder.stacks
+        lane.chain = stacks.chain_ids.get((outer, known.name, depth)) or stacks.add_chain(outer, known.name, depth)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -476,7 +495,7 @@ class ModuleRegion(_tap.region):
         super().__exit__(*exc)
 
 
-def _depth_below(frame: FrameType) -> int:
+def _frames_below(frame: FrameType) -> int:
     depth = 0
     outer = frame.f_back
     while outer is not None:

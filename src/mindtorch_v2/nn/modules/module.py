@@ -218,11 +218,6 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Forward, with hooks if there are any; a region of its own where a recorder wants modules."""
-        if _SLOT.flags & _MODULES and _SLOT.recorder is not None:
-            with _SLOT.recorder.module(self):
-                if _roles.LISTENERS:
-                    _roles.announce_call(self, (*args, *kwargs.values()))
-                return module_hooks.call(self, args, kwargs)
         state = self.__dict__
         try:
             hooked = (
@@ -231,6 +226,11 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             )  # fmt: skip
         except KeyError as error:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {error}") from None
+        if _SLOT.flags & _MODULES and _SLOT.recorder is not None:
+            with _SLOT.recorder.module(self):
+                if _roles.LISTENERS:
+                    _roles.announce_call(self, (*args, *kwargs.values()))
+                return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
         return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
 
     __call__ = _call_impl
