@@ -229,16 +229,15 @@ class _Task:
     def _run_recorded(self, node: Node, holder: list[Any]) -> None:
         """Run one node that only a recorder watches."""
         evaluate, event = type(node).event_ids()
-        arrived = holder[0]
         if type(node) is AccumulateGrad:
             with _region(evaluate, -1):
-                if arrived is not None:
-                    with _region(event, -1, (arrived,)):
-                        del arrived
+                if holder[0] is not None:
+                    with _region(event, -1, (holder[0],)):
                         store(node, holder, self.create)
                     if _roles.LISTENERS:
                         _announce(node)
             return
+        arrived = holder.pop()
         with _region(evaluate, node.seq):
             results: list[Any] = []
             if arrived is not None:
