@@ -21,13 +21,11 @@ EXCEPTED = {"distributed", "jit/compile", "cuda"}
 LEFT_OUT = {
     "ragged tensors": """torch.nested.nested_tensor torch.jagged Tensor.to_padded_tensor""",
     "tensors with masks": "torch.masked.masked_tensor",
-    "sparse layouts": "Tensor.coalesce Tensor.sparse_mask Tensor.to_sparse_csr",
-    "forward-mode differentiation": """torch.autograd.forward_ad.unpack_dual torch.autograd.forward_ad.make_dual
-        torch.autograd.forward_ad.dual_level""",
+    "what only sparse tensors have": "Tensor.coalesce",
     "graphs of programs": """torch.cond torch._subclasses.fake_tensor.FakeTensorMode torch.utils._triton.has_triton
-        torch.utils.flop_counter.FlopCounterMode torch.profiler._utils._init_for_cuda_graphs""",
+        torch.profiler._utils._init_for_cuda_graphs""",
     "another's business": """torch.backends.cuda.SDPAParams torch.backends.cuda.SDPBackend Tensor.record_stream
-        torch.utils.benchmark.Compare torch.nn.NonDynamicallyQuantizableLinear torch._utils._rebuild_tensor_v2
+        torch.utils.benchmark.Compare torch.nn.NonDynamicallyQuantizableLinear
         torch.__future__.set_swap_module_params_on_conversion""",
 }
 
