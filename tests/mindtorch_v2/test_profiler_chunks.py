@@ -129,8 +129,8 @@ def test_all_threads_are_whole_while_lanes_are_drained(monkeypatch: pytest.Monke
 
     with profile(all_threads=True) as prof:
         drained(threads)
-    assert sorted(map(len, sequence_numbers(prof))) == [0, 1000, 1000, 1000]
-    assert all(numbers == sorted(numbers) for numbers in sequence_numbers(prof))
+    # Threads that other tests have left behind have tracks too, with nothing on them.
+    assert [numbers for numbers in sequence_numbers(prof) if numbers] == [list(range(1000))] * 3
 
 
 def test_windows_that_overlap_share_chunks_and_drop_what_nobody_needs(monkeypatch: pytest.MonkeyPatch) -> None:
