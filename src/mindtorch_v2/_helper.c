@@ -418,10 +418,14 @@ static void keep(Table *table, const Ints *key, uint64_t hash, int64_t id) {
     table->used++;
 }
 
-static void put(Ints *key, int64_t value) {
-    int64_t *place = extend(key, 1);
-    if (place)
-        *place = value;
+static inline void put(Ints *key, int64_t value) {
+    if (key->used < key->room) {
+        key->data[key->used++] = value;
+    } else {
+        int64_t *place = extend(key, 1);
+        if (place)
+            *place = value;
+    }
 }
 
 /* A copy of a key, for while Python code runs, which may come back here. */
