@@ -14,7 +14,7 @@ from mindtorch_v2 import _tap
 
 # Prints all that a recording holds, in a process of its own, under a clock that ticks once a reading.
 PROGRAM = """
-import itertools, json, sys, threading
+import _thread, itertools, json, sys
 import mindtorch_v2 as torch
 from mindtorch_v2 import _tap
 from mindtorch_v2.profiler import profile, record_function
@@ -41,15 +41,20 @@ def work(x, model):
     except RuntimeError:
         pass
     return torch.cat([first, rest]), parts
+def beside():
+    work(x, model)
+    done.release()
+done = _thread.allocate_lock()
+done.acquire()
 torch.manual_seed(0)
 x, model = torch.randn(2, 4), Model()
 work(x, model)
 with profile(**options) as prof:
     with record_function("block"):
         work(x, model)
-    thread = threading.Thread(target=work, args=(x, model))
-    thread.start()
-    thread.join()
+    # What a Thread does to start and to end hangs on who is first.
+    _thread.start_new_thread(beside, ())
+    done.acquire()
 capture = prof.profiler.newest_capture()
 found = []
 for track in capture.tracks:
