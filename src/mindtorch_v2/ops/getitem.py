@@ -240,7 +240,7 @@ def _viewed(self: Tensor, array: Any) -> Tensor:
     if is_grad_enabled():
         before = self._view
         if before is None:
-            t._view = View(self, view_version(storage))
+            t._view = View(self, storage.version if type(storage) is Storage else view_version(storage))
         else:
             make_view(t, self, None)
     return t
