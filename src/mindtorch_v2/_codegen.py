@@ -146,10 +146,8 @@ def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
             parts.append(f"k_{name}")
         elif argument.type == "Tensor":
             parts.append(value)
-        elif argument.type in ("int", "str"):
-            parts.append(name)
-        elif argument.type == "bool":
-            parts.append(f"(TRUE_INPUT if {name} is True else FALSE_INPUT if {name} is False else {other})")
+        elif argument.type in ("int", "bool", "str", "float"):
+            parts.append(name)  # what is told apart by the schema
         else:
             parts.append(f"({other})")
     return ", ".join(parts)

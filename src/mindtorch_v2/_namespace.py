@@ -146,12 +146,9 @@ def fill() -> None:
         INTERN=_tap.intern_inputs,
         INPUT=input_argument,
         FREEZE=freeze,
-        TRUE_INPUT=input_argument(True),
-        FALSE_INPUT=input_argument(False),
         LAYOUT=layout_of,
         VERSION=_version,
         SIZES=_sizes,
-        STACK=None,
     )
 
     if _tap.HELPER is not None:
