@@ -49,6 +49,17 @@ def test_rows_of_any_height_side_by_side():
     np.testing.assert_allclose(softmax.softmax(a, 1), np.full(a.shape, 1 / 5000), rtol=1e-6)
 
 
+@pytest.mark.parametrize("height", [-400.0, 70.0, 400.0, -math.inf, math.inf, math.nan])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_row_far_from_the_others(height, dtype):
+    a = random(100, 1000).astype(dtype)
+    a[-1, 10:] = height
+    want = [softmax.softmax(row, 0) for row in a]
+    np.testing.assert_allclose(softmax.softmax(a, 1), want, rtol=1e-5)
+    logarithms = [softmax.log_softmax(row, 0) for row in a]
+    np.testing.assert_allclose(softmax.log_softmax(a, 1), logarithms, rtol=1e-5, atol=1e-5)
+
+
 def test_softmax_of_infinities():
     inf = math.inf
     np.testing.assert_array_equal(softmax.softmax(np.array([-inf, 0.0, 0]), 0), [0, 0.5, 0.5])
@@ -83,7 +94,7 @@ def test_softmax_refuses_integers_unless_told_a_type():
 
 @pytest.mark.parametrize("offset", [0, 1000])
 def test_layer_norm_by_its_definition(offset):
-    x, weight, bias = random(40, 300) + offset, random(300), random(300)
+    x, weight, bias = random(54, 300) + offset, random(300), random(300)
     wanted = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * weight + bias
     out, mean, rstd = normalize.layer_norm(x.astype(F32), (300,), weight.astype(F32), bias.astype(F32))
     np.testing.assert_allclose(out, wanted, atol=2e-3 if offset else 1e-5)
@@ -103,6 +114,17 @@ def test_row_gradients_are_slopes(offset):
     np.testing.assert_allclose(got[2], grad.sum(0))
     np.testing.assert_allclose(got[0], slope(lambda v: forward(v, weight, bias)[0], x, grad), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(got[1], slope(lambda v: forward(x, v, bias)[0], weight, grad), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray])
+def test_many_rows_have_the_gradients_of_single_ones(layout):
+    x, weight, bias, grad = random(64, 128), random(128), random(128), layout(random(128, 64).T)
+    _, *stats = normalize.layer_norm(x, (128,), weight, bias)
+    got, *_ = normalize.layer_norm_backward(grad, x, (128,), *stats, weight, bias)
+    for row in range(0, 64, 9):
+        one = slice(row, row + 1)
+        wanted, *_ = normalize.layer_norm_backward(grad[one], x[one], (128,), *(s[one] for s in stats), weight, bias)
+        np.testing.assert_allclose(got[one], wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_layer_norm_refusals():

@@ -16,11 +16,13 @@ from .checks import is_float, not_implemented, type_name
 from .compiled import C
 from .precision import is_half, narrow, wide
 from .reduce import average
-from .totals import Array, dot_rows, total, weighted_sum
+from .totals import SMALL, Array, dot_rows, total, weighted_sum
 
 FLOAT32 = np.dtype(np.float32)
 # A mean of so many deviations is near zero: a difference of sums then loses next to no digits.
 NEAR = 2.0
+# Rows are multiplied by a row of weights in runs of so many elements, which stay in the first-level cache.
+RUN_OF_ROWS = 1 << 13
 
 
 # ---------------------------------------------------------------------------------------------------- checks, types
@@ -101,6 +103,19 @@ def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array, Array]:
     return result, mean, rstd
 
 
+def _with_each_row(ufunc: Any, rows: Array, row: Array, out: Array) -> Array:
+    """``ufunc`` of ``rows`` and ``row``; several rows at once, as NumPy starts anew for each it spreads ``row`` to."""
+    together = 1
+    if rows.size > SMALL and rows.flags.c_contiguous and out.flags.c_contiguous:
+        together = math.gcd(len(rows), max(RUN_OF_ROWS // row.size, 1))
+    if together == 1:
+        ufunc(rows, row, out=out)
+    else:
+        shape = -1, together * row.size
+        ufunc(rows.reshape(shape), np.tile(row, together), out=out.reshape(shape))
+    return out
+
+
 def _scaled_rows(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
     """``_normalized_rows``, times the weight and moved by the bias."""
     w, b = (None if p is None else wide(p).reshape(-1) for p in (weight, bias))
@@ -110,9 +125,9 @@ def _scaled_rows(x: Array, weight: Array | None, bias: Array | None, eps: float)
             return parts
     result, mean, rstd = _normalized_rows(x, eps)
     if w is not None:
-        result *= w
+        _with_each_row(np.multiply, result, w, result)
     if b is not None:
-        result += b
+        _with_each_row(np.add, result, b, result)
     return result, mean, rstd
 
 
@@ -201,7 +216,7 @@ def _row_norm_backward(
     level = g.dot(factors)[:, None]
     along = products.dot(factors)[:, None] - offset * level
     slope = along * rstd**3 / n
-    result = np.multiply(g, factors, out=products)
+    result = _with_each_row(np.multiply, g, factors, products)
     result *= rstd
     result -= base * slope
     result += offset * slope - rstd * level / n

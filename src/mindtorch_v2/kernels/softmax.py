@@ -13,10 +13,11 @@ from .compiled import by_rows
 from .precision import narrow, wide
 from .totals import SMALL, Array, dot_rows, reduced, total
 
-# Exponentials of values up to this bound can be added up in float32 without first subtracting the row's peak ...
+# Sums of plain exponentials between these bounds lost nothing to overflow, and nothing that counts to underflow.
+SAFE_SUMS = 1e-15, 1e26
+# Values above this one in a sample say that the sums would not stay within the bounds.
 SAFE_PEAK = 60.0
-# ... and as long as the sums stay above this one, what underflows is too small to count.
-SAFE_SUM = 1e-15
+SAMPLE = 1 << 15
 
 
 def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
@@ -64,10 +65,11 @@ def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
     """``exp(x - peak)``, its sums along ``axis`` and the peaks; None for peaks of zero."""
     if x.size == 0:
         return np.exp(x), np.ones_like(x[(slice(None),) * axis + (slice(0, 1),)]), None
-    if x.size > SMALL and np.maximum.reduce(x, axis=None) <= SAFE_PEAK:
+    if x.size > SMALL and np.maximum.reduce(x.reshape(-1)[:SAMPLE]) <= SAFE_PEAK:
+        # Without a pass for the peaks and one to subtract them; what is out of bounds shows in the sums.
         exp = compiled.exp(x)
         sums = total(exp, (axis,), True)
-        if np.minimum.reduce(sums, axis=None) >= SAFE_SUM:
+        if np.minimum.reduce(sums, axis=None) >= SAFE_SUMS[0] and np.maximum.reduce(sums, axis=None) <= SAFE_SUMS[1]:
             return exp, sums, None
     peak = reduced(np.maximum, x, (axis,), True)
     exp = np.subtract(x, peak)
