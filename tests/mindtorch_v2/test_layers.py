@@ -42,7 +42,7 @@ MAY_IMPORT["F"] = {*LAYERS}
 PROFILER = [
     "config",
     "units",
-    "chunks ticker background",
+    "chunks ticker background endings",
     "recorder",
     "frames overhead",
     "capture",

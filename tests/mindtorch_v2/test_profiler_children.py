@@ -17,7 +17,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _tap
-from mindtorch_v2.profiler import children, profile, record_function, recover, schedule
+from mindtorch_v2.profiler import children, endings, profile, record_function, recover, schedule
 from mindtorch_v2.profiler.capture import Capture
 from mindtorch_v2.profiler.recorder import RECORDER
 from mindtorch_v2.utils.data import DataLoader, Dataset
@@ -278,7 +278,7 @@ def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with profile(workers=True) as prof:
         in_child(lambda: torch.ones(2))
     assert len(capture_of(prof).tracks) == 2
-    assert os._exit is children._exit
+    assert os._exit is endings._exit
     del prof
     gc.collect()
     assert children._families == []

@@ -29,6 +29,7 @@ from types import FrameType
 
 from ..profiler import control
 from ..profiler.capture import Capture
+from ..profiler.endings import guest_handler
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from . import wire
 from .reporters.table import narrow, with_visible_names
@@ -143,24 +144,16 @@ class _Terminated(SystemExit):
 @contextlib.contextmanager
 def _unwound_by_sigterm() -> Iterator[None]:
     """Leave the program by an exception when SIGTERM comes, so that its profile can be kept; a second one kills."""
-    own = os.getpid()
 
     def leave(number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
-        if os.getpid() != own:
-            # A forked worker ends as it always did.
-            os.kill(os.getpid(), number)
         raise _Terminated
 
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, leave)
-    try:
+    with guest_handler(leave):
         yield
-    finally:
-        if signal.getsignal(signal.SIGTERM) is leave:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

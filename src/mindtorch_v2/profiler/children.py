@@ -6,10 +6,8 @@ It owns what happens in a child from the fork to its end. It does not know how s
 from __future__ import annotations
 
 import _thread
-import atexit
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import _tap
+from . import endings
 from .capture import Capture, Track
 from .config import RecordOptions
 from .merge import merge
@@ -222,65 +221,28 @@ def _clear(folder: str, pid: int) -> None:
 
 _families: list[Family] = []
 _finishing = _thread.RLock()
-_exit = os._exit
-
-
-# Threads that are writing the end of this process, and signals that have to wait for them.
-_ending: list[int] = []
-_late_signals: list[int] = []
 
 
 def _finish_all() -> None:
-    _ending.append(_thread.get_ident())
-    try:
-        for family in _families:
-            family.finish()
-    finally:
-        _ending.pop()
-    if _late_signals and not _ending:
-        _die(_late_signals.pop())
-
-
-def _last_words(status: int) -> None:
-    """`os._exit` of a recorded child: what it recorded since the last flush is written first."""
-    try:
-        _finish_all()
-    finally:
-        _exit(status)
-
-
-def _terminated(number: int, frame: object) -> None:
-    """Pools end their workers with SIGTERM, which is no reason to lose what they did last."""
-    if _thread.get_ident() in _ending:
-        # It comes in the middle of the end.
-        _late_signals.append(number)
-        return
-    try:
-        _finish_all()
-    finally:
-        _die(number)
-
-
-def _die(number: int) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    for family in _families:
+        family.finish()
 
 
 def _born() -> None:
     """In a forked child: what the parent records is not this process's business, but it records itself if asked to."""
     global _finishing
-    if not _families:
-        return
-    _finishing = _thread.RLock()
-    leave_parent()
-    RECORDER.follows = True
-    for family in _families:
-        family.begin()
-    os._exit = _last_words  # type: ignore[assignment]
-    atexit.register(_finish_all)
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        endings.leave_guests()
+        if _families:
+            _finishing = _thread.RLock()
+            leave_parent()
+            RECORDER.follows = True
+            for family in _families:
+                family.begin()
+            endings.foresee(_finish_all, RECORDER.own_lane())
+    finally:
+        endings.release_signal()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_born)
+    os.register_at_fork(before=endings.hold_signal, after_in_parent=endings.release_signal, after_in_child=_born)
