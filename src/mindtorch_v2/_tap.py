@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _lists
+from ._fork import free_in_children
 from ._lists import MEMORY_WIDTH, ROW_WIDTH
 
 
@@ -99,7 +100,7 @@ FORMULAS: dict[str, tuple[Callable[..., int] | None, Callable[..., int] | None]]
 EVENTS: list[EventKind] = []
 _event_ids: dict[tuple[str, int, bool], int] = {}
 # Re-entrant: a traced Python function may be given its event while another event is being made.
-_lock = threading.RLock()
+_lock = free_in_children(threading.RLock())
 
 
 def register_event(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._device import CPU, device
+from .._fork import held_while_forking
 
 Words32 = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
@@ -291,4 +292,6 @@ def _checked_state(state: Any) -> State:
 
 
 default_generator = Generator()
+# Half of a draw is no state for a child to start from.
+held_while_forking(default_generator._engine.lock)
 default_generator.seed()  # torch starts its default generator from entropy, too

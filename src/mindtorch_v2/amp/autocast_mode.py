@@ -13,6 +13,7 @@ from typing import Any
 from .. import _dtype
 from .._device import device as _Device
 from .._dtype import dtype as DType
+from .._fork import free_in_children
 from .._op import Op
 from .._slow import AUTOCAST, evaluate, split_out
 from .._tensor import Tensor
@@ -52,7 +53,7 @@ class _State(threading.local):
 
 
 _state = _State()
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 _users = 0
 
 

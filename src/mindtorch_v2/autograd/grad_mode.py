@@ -11,6 +11,7 @@ from contextvars import ContextVar, Token
 from typing import Any
 
 from .. import _tap
+from .._fork import free_in_children
 
 # A ContextVar reads in a third of the time of a thread-local, and new threads start with the default as torch's do.
 _enabled: ContextVar[bool] = ContextVar("grad_enabled", default=True)
@@ -42,7 +43,7 @@ if _tap.HELPER is not None:
 _tap.NAMESPACE.update(
     GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled, IN_INFERENCE=is_inference_mode_enabled
 )
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 
 def _count_inference(change: int) -> None:

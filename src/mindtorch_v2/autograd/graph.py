@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import _tap
 from .._errors import shape_text
+from .._fork import free_in_children
 from .._meta import MetaArray, meta
 from .._storage import OfFunction, OneOfMany, Unwatched, View, view_version
 from .._tensor import Tensor, alias, bump, look_at, new, storage_of
@@ -286,7 +287,7 @@ def resize(t: Tensor, shape: tuple[int, ...]) -> None:
 
 _hooks = threading.local()
 _active = 0
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 
 def _stack() -> list[Any]:

@@ -6,11 +6,12 @@ import threading
 from typing import Any
 
 from .. import _tap
+from .._fork import free_in_children
 from .._tensor import PLAIN, Parameter, Tensor
 
 _state = threading.local()
 _modes_everywhere = 0
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 
 def _modes() -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _tap
+from .._fork import free_in_children
 from .config import RecordOptions
 from .frames import StackReader
 from .recorder import COLLECTION_NAME, PYTHON_EVENTS
@@ -149,7 +150,7 @@ class Capture:
 
 
 _next_id = [1]
-_id_lock = threading.Lock()
+_id_lock = free_in_children(threading.Lock())
 
 
 def take_ids(count: int) -> int:

@@ -14,6 +14,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .. import _tap
+from .._fork import free_in_children
 from .recorder import COLLECTION_NAME, RECORDER, PythonEvent, StackTable, ThreadLane, python_event
 
 _HELPER = _tap.HELPER
@@ -149,7 +150,7 @@ class Tracer:
     def __init__(self) -> None:
         self._holders = 0
         self._all_threads = 0
-        self._lock = threading.Lock()
+        self._lock = free_in_children(threading.Lock())
         self._codes: dict[CodeType, int] = {}
         self._builtins: dict[tuple[Any, str], int] = {}
         self._previous: dict[int, Any] = {}
