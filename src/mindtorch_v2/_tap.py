@@ -56,6 +56,9 @@ NAMESPACE: dict[str, Any] = {
     "RECORDING": False,
     "SEQ": 0,
     "clock": time.perf_counter_ns if HELPER is None else HELPER.clock,
+    # Whether the calling thread is the one whose lane is HOME; see `_Resident`.
+    "AT_HOME": bool,
+    "HOME": None,
     # Whether the calling thread builds graphs; grad mode puts its own here.
     "GRAD": lambda: True,
 }
@@ -189,14 +192,46 @@ LANES = threading.local()
 lanes_exist = False
 
 
-def settle(lane: Lane | None) -> None:
-    """Make a lane the calling thread's own, or take it away."""
-    if lane is not None:
-        LANES.lane = lane
-    elif hasattr(LANES, "lane"):
-        del LANES.lane
+class _Resident:
+    """Says that a thread's lane is HOME, for as long as the thread lives.
+
+    To ask a lock whether the caller owns it takes a third of a look into thread-local storage. Only one thread can have
+    this, the first that is recorded; AT_HOME answers True to no other, as nobody else ever has the lock.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        lock = threading.RLock()
+        lock.acquire()
+        self._at_home = lock._is_owned  # type: ignore[attr-defined]
+        NAMESPACE.update(HOME=lane, AT_HOME=self._at_home)
+
+    def __del__(self) -> None:
+        if NAMESPACE["AT_HOME"] is self._at_home:
+            _leave_home()
+
+
+def _leave_home() -> None:
+    NAMESPACE["AT_HOME"] = bool
+    NAMESPACE["HOME"] = None
+
+
+def settle(lane: Lane) -> None:
+    """Make a lane the calling thread's own."""
+    LANES.lane = lane
+    with _lock:
+        if NAMESPACE["HOME"] is None and lane.ident == threading.get_ident():
+            LANES.resident = _Resident(lane)
     if HELPER is not None:
         HELPER.adopt(lane)
+
+
+def after_fork() -> None:
+    """In a forked child: the thread at home may be gone."""
+    _leave_home()
+    lane = getattr(LANES, "lane", None)
+    if lane is not None:
+        lane.native_id = threading.get_native_id()
+        settle(lane)
 
 
 class Recorder:

@@ -131,3 +131,14 @@ def trained(name: str) -> list[Any]:
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS"])
 def test_an_optimizer_goes_with_its_network(name: str) -> None:
     assert [reference() for reference in trained(name)] == [None, None, None]
+
+
+@pytest.mark.parametrize("options", [{}, {"profile_memory": True, "record_shapes": True, "with_stack": True}])
+def test_a_profile_goes_with_all_it_recorded(options: dict[str, bool]) -> None:
+    net = network()
+    with torch.profiler.profile(**options) as prof:
+        net(torch.randn(3, 4)).sum().backward()
+    prof.key_averages().table()
+    left = weakref.ref(prof)
+    del prof
+    assert left() is None

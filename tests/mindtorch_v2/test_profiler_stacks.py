@@ -47,6 +47,19 @@ def test_stacks_name_the_executing_line() -> None:
     assert event.stack[2].endswith(": test_stacks_name_the_executing_line")
 
 
+def test_stacks_tell_files_with_the_same_text_apart() -> None:
+    copies: list[dict[str, Any]] = [{"leaf": leaf}, {"leaf": leaf}]
+    for number, copy in enumerate(copies):
+        exec(compile("def run():\n    leaf()\n", f"copy{number}.py", "exec"), copy)
+    with profile(with_stack=True) as prof:
+        for copy in copies:
+            copy["run"]()
+    callers = [event.stack[1] for event in ops_of(prof)]
+    assert callers == ["copy0.py(2): run", "copy1.py(2): run"]
+    functions = [event.name for event in prof.events() if event.name.startswith("copy")]
+    assert functions == ["copy0.py(1): run", "copy1.py(1): run"]
+
+
 def test_python_functions_are_events_named_by_their_definition() -> None:
     with profile(with_stack=True) as prof:
         caller()

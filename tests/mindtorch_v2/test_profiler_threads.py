@@ -5,6 +5,8 @@ import contextvars
 import gc
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +115,44 @@ def test_concurrent_profilers_each_see_their_own_thread() -> None:
         list(pool.map(work, range(4)))
     assert found == {number: [f"op {number}"] * 50 for number in range(4)}
     assert not autograd_profiler._is_profiler_enabled
+
+
+ONE_AFTER_THE_OTHER = """
+import threading
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import _ExperimentalConfig, profile
+
+x, idents = torch.ones(2), []
+prof = profile(experimental_config=_ExperimentalConfig(profile_all_threads=True))
+
+def first():
+    prof.start()
+    second()
+
+def second():
+    idents.append(threading.get_ident())
+    x + x
+
+for work in (first, second, second):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+prof.stop()
+adds = [event.thread for event in prof.events() if event.name == "aten::add"]
+print(len(set(idents)), adds, torch._tap.NAMESPACE["HOME"])
+"""
+
+
+def test_a_thread_that_begins_when_another_has_ended_has_a_lane_of_its_own() -> None:
+    """Also where it is given the ident of that one, which was the first to be recorded in the process."""
+    ran = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_THE_OTHER],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MINDTORCH_PURE": "1"},
+        check=True,
+    )
+    assert ran.stdout.split(" ", 1)[1] == "[2, 3, 4] None\n", ran.stdout
 
 
 def test_nested_profilers_lose_nothing() -> None:

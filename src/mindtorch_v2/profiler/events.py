@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import warnings
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -212,7 +213,7 @@ class FunctionEvent(FormattedTimesMixin):
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
         if self._view is not None:
-            self._view.edited = True
+            self._view.edit()
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *READERS})
@@ -236,7 +237,7 @@ class FunctionEvent(FormattedTimesMixin):
         self._expect_cpu(self, child)
         self.cpu_children.append(child)
         if self._view is not None:
-            self._view.edited = True
+            self._view.edit()
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
         self._expect_cpu(self, parent)
@@ -361,23 +362,40 @@ class View:
         self.expose_metadata = expose_metadata
         # Whether somebody has changed an event since; then columns no longer tell the truth about all of them.
         self.edited = False
-        self._events: list[FunctionEvent | None] = [None] * len(metrics)
+        # Events somebody holds, by place; and all of them, once they are asked for together. Events hold their view:
+        # a view that held a few as well would stay, with all it stands for, until the next garbage collection.
+        self._held: weakref.WeakValueDictionary[int, FunctionEvent] = weakref.WeakValueDictionary()
+        self._all: list[FunctionEvent] | None = None
         self._flows: dict[int, tuple[int, bool]] | None = None
 
     def event(self, place: int) -> FunctionEvent:
-        found = self._events[place]
+        if self._all is not None:
+            return self._all[place]
+        found = self._held.get(place)
         if found is None:
-            found = FunctionEvent.__new__(FunctionEvent)
-            found.__dict__["_view"] = self
-            found.__dict__["_place"] = place
-            if self.metrics.use_device:
-                found.__dict__["use_device"] = self.metrics.use_device
-                found.__dict__["device_type"] = DeviceType(self.track(place).device_type)
-            self._events[place] = found
+            found = self._held[place] = self._make(place)
         return found
 
     def events(self) -> list[FunctionEvent]:
-        return [self.event(place) for place in range(len(self._events))]
+        if self._all is None:
+            held, make = self._held.get, self._make
+            self._all = [held(place) or make(place) for place in range(len(self.metrics))]
+        return self._all
+
+    def edit(self) -> None:
+        """Somebody changes an event, which therefore stays."""
+        if not self.edited:
+            self.events()
+            self.edited = True
+
+    def _make(self, place: int) -> FunctionEvent:
+        made = FunctionEvent.__new__(FunctionEvent)
+        made.__dict__["_view"] = self
+        made.__dict__["_place"] = place
+        if self.metrics.use_device:
+            made.__dict__["use_device"] = self.metrics.use_device
+            made.__dict__["device_type"] = DeviceType(self.track(place).device_type)
+        return made
 
     def flow(self, place: int) -> tuple[int, bool] | None:
         """The number of the arrow that begins (True) or ends (False) at an event."""

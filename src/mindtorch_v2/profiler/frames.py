@@ -83,7 +83,7 @@ class StackReader:
     def __init__(self, table: StackTable) -> None:
         self._table = table
         self._stacks: dict[int, list[str]] = {}
-        self._entries: dict[tuple[CodeType, int], str] = {}
+        self._entries: dict[tuple[int, int], str] = {}
         self._paths: dict[str, str] = {}
 
     def read(self, stack: int) -> list[str]:
@@ -116,7 +116,8 @@ class StackReader:
         return found[::-1]
 
     def _entry(self, code: CodeType, lasti: int) -> str:
-        found = self._entries.get((code, lasti))
+        # Equal codes may be of different files; the table of stacks keeps them all.
+        found = self._entries.get((id(code), lasti))
         if found is None:
             found = ""
             if visibility(code) > 0:
@@ -124,7 +125,7 @@ class StackReader:
                 if path is None:
                     path = self._paths[code.co_filename] = short_path(code.co_filename)
                 found = f"{path}({line_of(code, lasti)}): {code.co_name}"
-            self._entries[code, lasti] = found
+            self._entries[id(code), lasti] = found
         return found
 
 
@@ -151,7 +152,9 @@ class Tracer:
         self._holders = 0
         self._all_threads = 0
         self._lock = free_in_children(threading.Lock())
-        self._codes: dict[CodeType, int] = {}
+        # By address: equal codes may be of different files, and hashing one takes long.
+        self._codes: dict[int, int] = {}
+        self._kept: list[CodeType] = []
         self._builtins: dict[tuple[Any, str], int] = {}
         self._previous: dict[int, Any] = {}
 
@@ -248,8 +251,11 @@ class Tracer:
         return python_event(f"{short_path(code.co_filename)}({line}): {code.co_name}")
 
     def code_id(self, code: CodeType) -> int:
-        shown = visibility(code)
-        found = self._codes[code] = self._python_id(code, code.co_firstlineno) if shown > 0 else shown
+        found = self._codes.get(id(code))
+        if found is None:
+            shown = visibility(code)
+            self._kept.append(code)
+            found = self._codes[id(code)] = self._python_id(code, code.co_firstlineno) if shown > 0 else shown
         return found
 
     def builtin_id(self, function: Any) -> int:
@@ -276,7 +282,7 @@ class Tracer:
                 if muted:
                     lane.muted = muted + 1
                     return
-                kind = codes.get(frame.f_code)
+                kind = codes.get(id(frame.f_code))
                 if kind is None:
                     kind = code_id(frame.f_code)
                 if kind == MUTED:

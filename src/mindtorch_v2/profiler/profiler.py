@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -407,6 +406,44 @@ def _checked(action: ProfilerAction) -> ProfilerAction:
     return action
 
 
+def _transitions() -> dict[tuple[ProfilerAction, ProfilerAction | None], tuple[str, ...]]:
+    """What happens from one action to the next, as names of methods of `profile`; None stands for the end."""
+    none, warmup = ProfilerAction.NONE, ProfilerAction.WARMUP
+    record, save = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
+    prepare, begin, end, ready = "prepare_trace", "start_trace", "stop_trace", "_trace_ready"
+    return {
+        (none, none): (),
+        (none, warmup): (prepare,),
+        (none, record): (prepare, begin),
+        (none, save): (prepare, begin),
+        (warmup, none): (begin, end),
+        (warmup, warmup): (),
+        (warmup, record): (begin,),
+        (warmup, save): (begin,),
+        (record, none): (end,),
+        # Prepared again, so that the warmup may be followed by a recording.
+        (record, warmup): (end, prepare),
+        (record, record): (),
+        (record, save): (),
+        (save, none): (end, ready),
+        (save, warmup): (end, ready, prepare),
+        (save, record): (end, ready, prepare, begin),
+        (save, save): (end, ready, prepare, begin),
+        (warmup, None): (begin, end),
+        (record, None): (end, ready),
+        (save, None): (end, ready),
+    }
+
+
+_TRANSITIONS = _transitions()
+# What no sensible schedule does.
+_MISTAKES = {
+    (ProfilerAction.WARMUP, ProfilerAction.NONE),
+    (ProfilerAction.RECORD, ProfilerAction.NONE),
+    (ProfilerAction.RECORD, ProfilerAction.WARMUP),
+}
+
+
 class profile(_KinetoProfile, contextlib.ContextDecorator):
     """Records what runs inside its `with` block (or the function it decorates), step by step if there is a schedule."""
 
@@ -462,40 +499,13 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
         self.step_num = 0
         self.step_rec_fn: record_function | None = None
         self.current_action = _checked(self.schedule(self.step_num))
-        self.action_map = self._action_map()
         KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
-    def _action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
-        """What happens from one action to the next; None stands for the end."""
-        none, warmup = ProfilerAction.NONE, ProfilerAction.WARMUP
-        record, save = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
-        prepare, begin, end, ready = self.prepare_trace, self.start_trace, self.stop_trace, self._trace_ready
-
-        def wrong(before: str, after: str) -> Callable[[], None]:
-            return functools.partial(warnings.warn, f"Incorrect schedule: {before} followed by {after}", stacklevel=4)
-
-        return {
-            (none, none): [],
-            (none, warmup): [prepare],
-            (none, record): [prepare, begin],
-            (none, save): [prepare, begin],
-            (warmup, none): [wrong("WARMUP", "NONE"), begin, end],
-            (warmup, warmup): [],
-            (warmup, record): [begin],
-            (warmup, save): [begin],
-            (record, none): [wrong("RECORD", "NONE"), end],
-            # Prepared again, so that the warmup may be followed by a recording.
-            (record, warmup): [wrong("RECORD", "WARMUP"), end, prepare],
-            (record, record): [],
-            (record, save): [],
-            (save, none): [end, ready],
-            (save, warmup): [end, ready, prepare],
-            (save, record): [end, ready, prepare, begin],
-            (save, save): [end, ready, prepare, begin],
-            (warmup, None): [begin, end],
-            (record, None): [end, ready],
-            (save, None): [end, ready],
-        }
+    @property
+    def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
+        """What happens from one action to the next; None stands for the end. Made when asked for: methods that a
+        profiler holds of itself would keep it, and all it has recorded, until the next garbage collection."""
+        return {pair: [getattr(self, name) for name in names] for pair, names in _TRANSITIONS.items()}
 
     def __enter__(self) -> profile:
         self.start()
@@ -545,8 +555,10 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
             self.step_rec_fn = None
 
     def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
-        for action in self.action_map.get((before, after), ()):
-            action()
+        if (before, after) in _MISTAKES and after is not None:
+            warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=3)
+        for name in _TRANSITIONS.get((before, after), ()):
+            getattr(self, name)()
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready:

@@ -13,7 +13,8 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass, field
-from types import FrameType
+from operator import is_
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, Protocol
 
 from .. import _tap
@@ -21,7 +22,8 @@ from .chunks import SLICE, Chunk, Stream
 from .config import RecordOptions
 from .ticker import Ticker
 
-_LANES, _NAMESPACE = _tap.LANES, _tap.NAMESPACE
+_LANES, _NAMESPACE, _HELPER = _tap.LANES, _tap.NAMESPACE, _tap.HELPER
+_getframe = sys._getframe
 
 # Lanes are looked after four times a second, and more often when one of them gets more rows than this in between.
 _ROUND_S = 0.25
@@ -68,36 +70,35 @@ class ModuleFrame(NamedTuple):
 class StackTable:
     """Interned Python stacks: the chain of module calls, then code and last instruction of each frame, innermost first.
 
-    Lookup goes by the codes' addresses, as hashing a code object takes long; `keys` keeps the codes themselves.
+    Lookup goes by the instructions, then by the codes' identity: hashing a code object takes long, and functions of two
+    files may be equal.
     """
 
     def __init__(self) -> None:
-        self.ids: dict[tuple[int, ...], int] = {}
+        self._known: dict[tuple[int, ...], list[tuple[list[CodeType], int]]] = {}
         self.keys: list[tuple[Any, ...]] = [()]
         self.chain_ids: dict[tuple[int, str, int], int] = {}
         self.chains: list[ModuleFrame] = [ModuleFrame(0, "", 0)]
 
     def intern(self, chain: int, frame: FrameType) -> int:
         """The id of the stack that ends with `frame`."""
-        key = [chain]
+        codes = []
+        places = [chain]
         outer: FrameType | None = frame
         while outer is not None:
-            key += (id(outer.f_code), outer.f_lasti)
+            codes.append(outer.f_code)
+            places.append(outer.f_lasti)
             outer = outer.f_back
-        lookup = tuple(key)
-        found = self.ids.get(lookup)
-        return found if found is not None else self._add(lookup, frame)
+        for known, found in self._known.get(tuple(places), ()):
+            if all(map(is_, known, codes)):
+                return found
+        return self._add(places, codes)
 
-    def _add(self, lookup: tuple[int, ...], frame: FrameType) -> int:
-        key: list[Any] = list(lookup)
-        outer: FrameType | None = frame
-        for place in range(1, len(lookup), 2):
-            assert outer is not None
-            key[place] = outer.f_code
-            outer = outer.f_back
+    def _add(self, places: list[int], codes: list[CodeType]) -> int:
         # Two threads may add the same stack; both ids then stand for it.
-        self.keys.append(tuple(key))
-        found = self.ids[lookup] = len(self.keys) - 1
+        self.keys.append((places[0], *itertools.chain.from_iterable(zip(codes, places[1:]))))
+        found = len(self.keys) - 1
+        self._known.setdefault(tuple(places), []).append((codes, found))
         return found
 
     def add_chain(self, outer: int, name: str, depth: int) -> int:
@@ -387,8 +388,7 @@ class Recorder(_tap.Recorder):
         lane = getattr(_tap.LANES, "lane", None)
         self._lanes = weakref.WeakSet() if lane is None else weakref.WeakSet((lane,))
         self._held &= set(self._lanes)
-        if lane is not None:
-            lane.native_id = threading.get_native_id()
+        _tap.after_fork()
 
     def stop_tracing(self) -> None:
         """Have every thread that times Python functions take its callback off, at the next event it sees."""
@@ -398,11 +398,11 @@ class Recorder(_tap.Recorder):
     # What ops and regions call
 
     def stack(self) -> int:
-        if _tap.HELPER is not None:
-            found: int = _tap.HELPER.stack()
+        if _HELPER is not None:
+            found: int = _HELPER.stack()
             return found
-        lane: ThreadLane = _tap.LANES.lane
-        return self.stacks.intern(lane.chain, sys._getframe(1)) if lane.listening else 0
+        lane: ThreadLane = _LANES.lane
+        return self.stacks.intern(lane.chain, _getframe(1)) if lane.listening else 0
 
     def enter_op(self) -> int:
         lane: ThreadLane = _LANES.lane
