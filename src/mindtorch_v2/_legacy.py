@@ -9,8 +9,8 @@ from typing import Any
 
 from . import _dtype
 from ._dtype import dtype as DType
-from ._methods import TYPE_STRINGS, TypedStorage, UntypedStorage, _legacy_array
-from ._tensor import Tensor, make
+from ._methods import TYPE_STRINGS, TypedStorage, UntypedStorage, legacy
+from ._tensor import Tensor
 from .ops.view import _detach
 
 _NOT_COMPILED = "Torch not compiled with CUDA enabled."
@@ -40,7 +40,7 @@ class tensortype(type):
             return _detach.function(given)
         if len(args) == 1 and isinstance(args[0], (float, complex)):
             raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
-        t = make(_legacy_array(args, cls.dtype))
+        t = legacy(args, cls.dtype)
         return t.requires_grad_() if requires_grad else t
 
 

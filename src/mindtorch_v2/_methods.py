@@ -14,12 +14,11 @@ from ._dtype import dtype as DType
 from ._meta import MetaArray, meta
 from ._size import Size
 from ._storage import Storage
-from ._tensor import LAZY, Parameter, Tensor, address, as_array, bump, in_memory, make, memory_owner, new, storage_of
+from ._tensor import LAZY, Parameter, Tensor, address, as_array, bump, in_memory, memory_owner, new, storage_of
 from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
 from .ops import convert, creation
-from .ops.data import array_of
 from .ops.split import unbind
 from .ops.view import _detach
 
@@ -340,16 +339,14 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, d
     return creation.empty_strided(size, stride, dtype=dtype or self.dtype)
 
 
-def _legacy_array(args: tuple[Any, ...], d: DType) -> Any:
-    """What `torch.Tensor(2, 3)`, `torch.Tensor([1, 2])` and `torch.Tensor()` hold."""
-    if not args:
-        return np.empty(0, d.np)
+def legacy(args: tuple[Any, ...], d: DType) -> Tensor:
+    """What `torch.Tensor(2, 3)`, `torch.Tensor([1, 2])` and `torch.Tensor()` are."""
+    sizes: Any = args or (0,)
     if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
-        given = args[0]
-        if isinstance(given, Size):
-            return np.empty(tuple(given), d.np)
-        return array_of(given, d)
-    return np.empty(tuple(int(n) for n in args), d.np)
+        sizes = args[0]
+        if not isinstance(sizes, Size):
+            return convert.copied(sizes, d, None)
+    return creation.empty(tuple(int(n) for n in sizes), dtype=d, device=_device.CPU)
 
 
 def _tensor_new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
@@ -357,7 +354,8 @@ def _tensor_new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Tensor):
         return as_subclass(detach(args[0]), cls)
     t = new(cls)
-    t._a, t._ag, t._view, t._v = _legacy_array(args, _dtype.get_default_dtype()), None, None, None
+    made = legacy(args, _dtype.get_default_dtype())
+    t._a, t._ag, t._view, t._v = made._a, None, None, made._v
     return t
 
 
@@ -366,7 +364,7 @@ Tensor.__new__ = staticmethod(_tensor_new)  # type: ignore[method-assign]
 
 @method
 def new_legacy(self: Tensor, *args: Any, device: Any = None) -> Tensor:
-    return make(_legacy_array(args, self.dtype))
+    return legacy(args, self.dtype)
 
 
 Tensor.new = Tensor.__dict__["new_legacy"]  # type: ignore[attr-defined]

@@ -265,3 +265,96 @@ def test_gradients_that_somebody_holds_are_left_alone(keep: Any) -> None:
     both.register_hook(lambda g: kept.append(keep(g)))
     (both * 7).sum().backward()
     assert [float(values.min()) for values in kept] == [float(values.max()) for values in kept] == [5.0, 7.0]
+
+
+def recorded(work: Any, **options: Any) -> Any:
+    config = _ExperimentalConfig(capture_overload_names=True)
+    with profile(experimental_config=config, **options) as prof:
+        work()
+    return prof.events()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "overload", "values"),
+    [
+        ({}, "correction", [None, None, None, False]),
+        ({"dim": 1}, "dim", [None, [1], True, False]),
+        ({"dim": (0, 1), "unbiased": False, "keepdim": True}, "dim", [None, [0, 1], False, True]),
+        ({"unbiased": False}, "", [None, False]),
+        ({"dim": 1, "correction": 2}, "correction", [None, [1], 2, False]),
+    ],
+)
+@pytest.mark.parametrize("name", ["std", "var", "std_mean", "var_mean"])
+def test_variances_have_the_overload_their_arguments_ask_for(name: str, arguments: Any, overload: str, values: Any):
+    x = torch.arange(6.0).reshape(2, 3)
+    event = recorded(lambda: getattr(torch, name)(x, **arguments), record_shapes=True)[0]
+    assert (event.name, event.overload_name, event.concrete_inputs) == (f"aten::{name}", overload, values)
+
+
+def ops_of(optimizer: Any, **options: Any) -> list[str]:
+    """The ops of an optimizer's second step."""
+    p = torch.ones(3, requires_grad=True)
+    p.grad = torch.ones(3)
+    steps = optimizer([p], lr=0.1, **options)
+    steps.step()
+    (step,) = [event for event in recorded(steps.step) if event.cpu_parent is None]
+    return [event.name.removeprefix("aten::") for event in step.cpu_children]
+
+
+def test_optimizers_do_their_ops_in_the_order_of_torchs() -> None:
+    nadam = "add_ item mul_ lerp_ mul_ addcmul_ div sqrt item add_ item addcdiv_ addcdiv_"
+    asgd = "neg add_ add item mul_ add_ item copy_ item empty to copy_ empty to copy_"
+    rprop = (
+        "add_ mul sign gt index_put_ lt index_put_ eq index_put_ mul_ clamp_ clone eq index_put_ sign addcmul_ copy_"
+    )
+    assert ops_of(torch.optim.NAdam) == nadam.split()
+    assert ops_of(torch.optim.ASGD, weight_decay=0.1, maximize=True) == asgd.split()
+    assert ops_of(torch.optim.Rprop) == rprop.split()
+
+
+def names_at_the_top(work: Any) -> list[str]:
+    return [event.name.removeprefix("aten::") for event in recorded(work) if event.cpu_parent is None]
+
+
+def test_a_normal_loss_clamps_without_another_view() -> None:
+    x, variance = torch.ones(3), torch.ones(3, requires_grad=True)
+    names = names_at_the_top(lambda: torch.nn.functional.gaussian_nll_loss(x, x, variance))
+    assert names == "lt any is_nonzero clone clamp_ log sub pow div add mul mean".split()
+
+
+def test_retained_gradients_are_copies() -> None:
+    x = torch.ones(3, requires_grad=True)
+    first = x * 1
+    second = first + torch.zeros(3)
+    first.retain_grad()
+    second.retain_grad()
+    total = second.sum()
+    events = recorded(total.backward)
+    assert sum(event.name == "aten::clone" for event in events) == 2
+    assert first.grad.stride() == (1,)
+    second.grad.zero_()
+    assert first.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda: torch.tensor([1.0]), "empty to detach_"),
+        (lambda: torch.as_tensor([1.0]), "empty to"),
+        (lambda: torch.asarray([1.0]), "empty to"),
+        (lambda: torch.Tensor([1.0]), "empty to"),
+        (lambda: torch.LongTensor([1]), "empty to"),
+        (lambda: torch.Tensor(2, 3), "empty"),
+        (lambda: torch.Tensor(), "empty"),
+    ],
+)
+def test_tensors_from_data_are_recorded_step_by_step(make: Any, names: str) -> None:
+    assert names_at_the_top(make) == names.split()
+
+
+def test_memory_of_tensors_made_the_old_way_is_noted() -> None:
+    with profile(profile_memory=True) as prof:
+        kept = torch.Tensor(2, 3)
+    (event,) = [event for event in prof.events() if event.name == "aten::empty"]
+    assert event.cpu_memory_usage == 24
+    assert kept.shape == (2, 3)

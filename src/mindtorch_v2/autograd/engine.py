@@ -412,7 +412,8 @@ def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         tensor = reference()
         if tensor is not None and values[nr] is not None:
             kept = tensor.__dict__.get("_grad")
-            tensor.__dict__["_grad"] = values[nr] if kept is None else door.add(kept, values[nr])
+            # A copy: the value itself goes on through the graph, and may be a view or somebody else's gradient too.
+            tensor.__dict__["_grad"] = door.clone(values[nr]) if kept is None else door.add(kept, values[nr])
     result = tuple(values)
     for hook in list(hooks.pre.values()):
         changed = hook(result)

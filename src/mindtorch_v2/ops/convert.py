@@ -202,18 +202,24 @@ def filled_from(a: Any, where: _device.device) -> Tensor:
         return _to_device.function(made, where, made.dtype)
 
 
+def copied(data: Any, dtype: Any, device: Any) -> Tensor:
+    """A new tensor with a copy of `data`; a recorder sees the steps."""
+    a = array_of(data, dtype)
+    where = _device.usable(device)
+    if _tap.SLOT.recorder is not None:
+        return filled_from(a, where)
+    return make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
+
+
 @front("tensor")
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A new tensor with a copy of `data`."""
     if isinstance(data, Tensor):
         _warn_copy()
-    a = array_of(data, dtype)
-    where = _device.usable(device)
+    made = copied(data, dtype, device)
     if _tap.SLOT.recorder is not None:
-        made = _detach_.function(filled_from(a, where))
-    else:
-        made = make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
+        made = _detach_.function(made)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -259,7 +265,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray) and _device.usable(device).type == "cpu":
         t = from_numpy(data)
         return t if dtype is None else to_dtype(t, dtype)
-    return tensor(data, dtype=dtype, device=device)
+    return copied(data, dtype, device)
 
 
 @front("asarray")

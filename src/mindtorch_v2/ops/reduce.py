@@ -353,11 +353,24 @@ def _moment_rows(name: str, kernel: Any, formula: Any, both: Any, both_formula: 
     )(lambda a, dim, correction, keepdim: both(a, dim, 1 if correction is None else correction, keepdim))
 
     def public(row: Any, public_name: str) -> None:
+        returns = row.schema.text.rpartition("->")[2]
+        over_all = composite(f"{public_name}(Tensor self, bool unbiased=True) ->{returns}", out=False)(
+            lambda self, unbiased: row.function(self, None, correction=int(unbiased))
+        )
+        over_some = composite(
+            f"{public_name}.dim(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False) ->{returns}", out=False
+        )(lambda self, dim, unbiased, keepdim: row.function(self, dim, correction=int(unbiased), keepdim=keepdim))
+
         def moment(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
                    out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
             dim, keepdim = settled(dim, keepdim, axis, keepdims)
             if isinstance(dim, bool):
                 dim, unbiased = None, dim
+            if correction is None and out is None:
+                if dim is not None:
+                    return over_some.function(input, dim, True if unbiased is None else unbiased, keepdim)
+                if unbiased is not None and not keepdim:
+                    return over_all.function(input, unbiased)
             if correction is None and unbiased is not None:
                 correction = 1 if unbiased else 0
             options = {} if out is None else {"out": out}

@@ -167,12 +167,14 @@ class NAdam(_Moments):
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * group["momentum_decay"])))
         following = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * group["momentum_decay"])))
         state["mu_product"].mul_(mu)
-        product = state["mu_product"].item()
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        denominator = with_eps(state["exp_avg_sq"].div(1 - beta2**step).sqrt(), group)
+        root = state["exp_avg_sq"].div(1 - beta2**step).sqrt()
+        product = state["mu_product"].item()
+        denominator = with_eps(root, group)
+        next_product = state["mu_product"].item() * following
         p.addcdiv_(gradient, denominator, value=-rate * (1.0 - mu) / (1.0 - product))
-        p.addcdiv_(kept(state["exp_avg"], group), denominator, value=-rate * following / (1.0 - product * following))
+        p.addcdiv_(kept(state["exp_avg"], group), denominator, value=-rate * following / (1.0 - next_product))
 
 
 class RAdam(_Moments):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.convert import tensor
-from ..ops.creation import full_like, zeros, zeros_like
+from ..ops.convert import as_tensor, tensor
+from ..ops.creation import full_like, ones, zeros, zeros_like
 from .optimizer import check_fused, check_options, number
 from .per_parameter import PerParameter, decayed, kept, with_eps
 
@@ -148,19 +148,19 @@ class Rprop(PerParameter):
 
     def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate = number(group["lr"])
-        size = full_like(p.grad, complex(rate, rate) if p.is_complex() else rate)
-        state.update(step=zeros(()), prev=zeros_like(p), step_size=size)
+        state.update(step=zeros(()), prev=zeros_like(p))
+        state["step_size"] = full_like(p.grad, complex(rate, rate) if p.is_complex() else rate)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         shrink, grow = group["etas"]
-        sign = gradient.mul(state["prev"]).sign()
-        factor = sign.clone()
-        factor[sign.gt(0)] = grow
-        factor[sign.lt(0)] = shrink
-        factor[sign.eq(0)] = 1
+        # Each sign becomes its factor in place; 1 < grow and 0 < shrink < 1, so none is taken for another sign.
+        factor = gradient.mul(state["prev"]).sign()
+        factor[factor.gt(0)] = grow
+        factor[factor.lt(0)] = shrink
+        factor[factor.eq(0)] = 1
         state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
         gradient = gradient.clone()
-        gradient[sign.lt(0)] = 0
+        gradient[factor.eq(shrink)] = 0
         p.addcmul_(gradient.sign(), kept(state["step_size"], group), value=-1)
         state["prev"].copy_(gradient)
 
@@ -183,18 +183,22 @@ class ASGD(PerParameter):
         )  # fmt: skip
 
     def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        state.update(step=zeros(()), eta=tensor(float(number(group["lr"]))), mu=tensor(1.0), ax=zeros_like(p))
+        state["step"] = zeros(())
+        state["eta"] = as_tensor(float(number(group["lr"]))).clone().detach()
+        state["mu"] = ones(())
+        state["ax"] = zeros_like(p)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate, lambd = number(group["lr"]), group["lambd"]
-        step, eta, mu = (state[name].item() for name in ("step", "eta", "mu"))
         gradient = decayed(p, gradient, group)
+        eta = state["eta"].item()
         p.mul_(1 - lambd * eta)
         p.add_(gradient, alpha=-eta)
-        mean = state["ax"]
+        mean, mu = state["ax"], state["mu"].item()
         if mu != 1:
             mean.add_(p.sub(mean).mul_(mu))
         else:
             mean.copy_(p)
-        state["eta"].fill_(rate / ((1 + lambd * rate * step) ** group["alpha"]))
-        state["mu"].fill_(1 / max(1, step - group["t0"]))
+        step = state["step"].item()
+        state["eta"].copy_(as_tensor(rate / ((1 + lambd * rate * step) ** group["alpha"])))
+        state["mu"].copy_(as_tensor(1 / max(1, step - group["t0"])))

@@ -11,9 +11,10 @@ import numpy as np
 
 from ... import _tap
 from ..._tensor import Tensor
-from ...autograd.grad_mode import is_grad_enabled
+from ...autograd.grad_mode import is_grad_enabled, no_grad
 from ...ops import class_loss, gates
 from ...ops import loss as rows
+from ...ops.creation import ones_like
 from ...ops.distance import pairwise_distance
 from ...ops.matrix import linear
 from ...ops.view import broadcast_tensors
@@ -176,7 +177,7 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = var * input.new_ones(input.size())
+        var = var * ones_like(input)
     elif (var < 0).any():
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
@@ -187,10 +188,11 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
     floored = var.clone()
-    floored.detach().clamp_(min=eps)
+    with no_grad():
+        floored.clamp_(min=eps)
     loss = 0.5 * (floored.log() + (input - target) ** 2 / floored)
     if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
+        loss += 0.5 * math.log(2 * math.pi)
     return _reduced(loss, reduction)
 
 
