@@ -12,6 +12,10 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define POOL 1
+#endif
 
 /* One copy of a loop for each generation of processors; the one that fits is chosen when the module is loaded. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && __GNUC__ >= 12
@@ -29,6 +33,124 @@
 #define LARGE 16384
 #define BEGIN(COUNT) { PyThreadState *state_ = (COUNT) > LARGE ? PyEval_SaveThread() : NULL;
 #define END if (state_) PyEval_RestoreThread(state_); }
+
+/* ------------------------------------------------------------------------------------------------ threads */
+
+/* Does the elements or rows from `from` to `to` of a loop; what it reads and writes is in `work`. */
+typedef void (*Part)(const void *work, Py_ssize_t from, Py_ssize_t to);
+
+#define PIECE (1 << 15) /* elements that a thread takes at a time */
+#define MOST 64         /* threads */
+
+/* From how many elements on another thread pays: where each takes a few instructions, and where it takes many. */
+enum { LIGHT = 1 << 21, HEAVY = 1 << 19 };
+
+static int threads = 1; /* that may work at a time, the caller's among them */
+
+#ifdef POOL
+
+/* One loop at a time is shared: the caller opens it, takes piece after piece as the others do, and closes it when none
+ * is left. Threads that wake up later find it closed, so a busy machine makes nobody wait for a thread that has not
+ * begun. A second caller meanwhile does its loop alone. */
+static struct {
+    pthread_mutex_t lock, caller;
+    pthread_cond_t opened, left;
+    Part part;
+    const void *work;
+    Py_ssize_t count, piece, next;
+    unsigned long turn;
+    int open, inside, made;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .caller = PTHREAD_MUTEX_INITIALIZER,
+          .opened = PTHREAD_COND_INITIALIZER,
+          .left = PTHREAD_COND_INITIALIZER};
+
+static void take_pieces(void) {
+    for (;;) {
+        Py_ssize_t from = __atomic_fetch_add(&pool.next, pool.piece, __ATOMIC_RELAXED);
+        if (from >= pool.count) return;
+        pool.part(pool.work, from, pool.count - from < pool.piece ? pool.count : from + pool.piece);
+    }
+}
+
+static void *help(void *unused) {
+    unsigned long turn = 0;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (!pool.open || turn == pool.turn) pthread_cond_wait(&pool.opened, &pool.lock);
+        turn = pool.turn;
+        pool.inside++;
+        pthread_mutex_unlock(&pool.lock);
+        take_pieces();
+        pthread_mutex_lock(&pool.lock);
+        if (--pool.inside == 0) pthread_cond_signal(&pool.left);
+    }
+    return NULL;
+}
+
+/* A forked child has its own thread only: it starts with an empty pool. */
+static void forget_threads(void) {
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_mutex_init(&pool.caller, NULL);
+    pthread_cond_init(&pool.opened, NULL);
+    pthread_cond_init(&pool.left, NULL);
+    pool.open = pool.inside = pool.made = 0;
+}
+
+static void make_threads(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (pthread_attr_init(&attributes)) return;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 1 << 18);
+    while (pool.made < threads - 1 && pthread_create(&thread, &attributes, help, NULL) == 0) pool.made++;
+    pthread_attr_destroy(&attributes);
+}
+
+static void share(Part part, const void *work, Py_ssize_t count, Py_ssize_t piece) {
+    if (pthread_mutex_trylock(&pool.caller)) {
+        part(work, 0, count);
+        return;
+    }
+    pthread_mutex_lock(&pool.lock);
+    if (pool.made < threads - 1) make_threads();
+    pool.part = part;
+    pool.work = work;
+    pool.count = count;
+    pool.piece = piece;
+    pool.next = 0;
+    pool.turn++;
+    pool.open = 1;
+    pthread_cond_broadcast(&pool.opened);
+    pthread_mutex_unlock(&pool.lock);
+    take_pieces();
+    pthread_mutex_lock(&pool.lock);
+    pool.open = 0;
+    while (pool.inside) pthread_cond_wait(&pool.left, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_unlock(&pool.caller);
+}
+
+#endif
+
+/* A loop over `count` elements or rows of `width` elements each, by all threads if these are `many` elements. */
+static void run(Part part, const void *work, Py_ssize_t count, Py_ssize_t width, Py_ssize_t many) {
+#ifdef POOL
+    if (threads > 1 && count * width >= many && count > 1) {
+        share(part, work, count, width < PIECE ? PIECE / width : 1);
+        return;
+    }
+#endif
+    part(work, 0, count);
+}
+
+/* set_threads(n) */
+static PyObject *set_threads(PyObject *module, PyObject *number) {
+    long n = PyLong_AsLong(number);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    threads = n < 1 ? 1 : n > MOST ? MOST : (int)n;
+    Py_RETURN_NONE;
+}
 
 /* ------------------------------------------------------------------------------------------------ arrays */
 
@@ -207,23 +329,42 @@ INLINE float silu_slope(float g, float x) {
 
 /* ------------------------------------------------------------------------------------------------ elementwise */
 
-#define UNARY(NAME, FUNCTION)                                                                                          \
+typedef struct {
+    const float *x, *y;
+    float *out;
+    Py_ssize_t n; /* elements of a row */
+} Floats;
+
+
+#define LOOP(NAME, FUNCTION)                                                                                           \
     WIDE static void NAME##_loop(const float *x, float *out, Py_ssize_t n) {                                           \
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = FUNCTION(x[i]);                                               \
     }                                                                                                                  \
+    static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
+        const Floats *a = work;                                                                                        \
+        NAME##_loop(a->x + from, a->out + from, to - from);                                                            \
+    }
+
+#define UNARY(NAME, FUNCTION, MANY)                                                                                    \
+    LOOP(NAME, FUNCTION)                                                                                               \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                         \
         Py_ssize_t n = count_of(args[0]);                                                                              \
         if (n != count_of(args[1]) || !apart(args[0], args[1], 4 * n)) Py_RETURN_FALSE;                                \
+        Floats work = {data_of(args[0]), NULL, data_of(args[1]), 1};                                                   \
         BEGIN(n)                                                                                                       \
-        NAME##_loop(data_of(args[0]), data_of(args[1]), n);                                                            \
+        run(NAME##_part, &work, n, 1, MANY);                                                                           \
         END                                                                                                            \
         Py_RETURN_TRUE;                                                                                                \
     }
 
-#define BINARY(NAME, FUNCTION)                                                                                         \
+#define BINARY(NAME, FUNCTION, MANY)                                                                                   \
     WIDE static void NAME##_loop(const float *x, const float *y, float *out, Py_ssize_t n) {                           \
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = FUNCTION(x[i], y[i]);                                         \
+    }                                                                                                                  \
+    static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
+        const Floats *a = work;                                                                                        \
+        NAME##_loop(a->x + from, a->y + from, a->out + from, to - from);                                               \
     }                                                                                                                  \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 3 || !readable(args[0], F32) || !readable(args[1], F32) || !writable(args[2], F32))               \
@@ -231,26 +372,37 @@ INLINE float silu_slope(float g, float x) {
         Py_ssize_t n = count_of(args[0]);                                                                              \
         if (n != count_of(args[1]) || n != count_of(args[2])) Py_RETURN_FALSE;                                         \
         if (!apart(args[0], args[2], 4 * n) || !apart(args[1], args[2], 4 * n)) Py_RETURN_FALSE;                       \
+        Floats work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), 1};                                       \
         BEGIN(n)                                                                                                       \
-        NAME##_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), n);                                          \
+        run(NAME##_part, &work, n, 1, MANY);                                                                           \
         END                                                                                                            \
         Py_RETURN_TRUE;                                                                                                \
     }
 
-UNARY(sigmoid, sigmoid_of)
-UNARY(gelu, gelu_of)
-UNARY(gelu_tanh, gelu_tanh_of)
-UNARY(silu, silu_of)
-UNARY(relu, relu_of)
-UNARY(hardswish, hardswish_of)
-UNARY(erfc_, erfc_of)
-UNARY(ndtr, ndtr_of)
-BINARY(gelu_backward, gelu_slope)
-BINARY(gelu_tanh_backward, gelu_tanh_slope)
-BINARY(silu_backward, silu_slope)
+UNARY(sigmoid, sigmoid_of, HEAVY)
+UNARY(gelu, gelu_of, HEAVY)
+UNARY(gelu_tanh, gelu_tanh_of, HEAVY)
+UNARY(silu, silu_of, HEAVY)
+UNARY(relu, relu_of, LIGHT)
+UNARY(hardswish, hardswish_of, LIGHT)
+UNARY(erfc_, erfc_of, HEAVY)
+UNARY(ndtr, ndtr_of, HEAVY)
+BINARY(gelu_backward, gelu_slope, HEAVY)
+BINARY(gelu_tanh_backward, gelu_tanh_slope, HEAVY)
+BINARY(silu_backward, silu_slope, HEAVY)
 
 WIDE static void threshold_loop(const float *g, const float *x, float limit, float *out, Py_ssize_t n) {
     SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] <= limit ? 0.0f : g[i];
+}
+
+typedef struct {
+    Floats arrays;
+    float limit;
+} Limited;
+
+static void threshold_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Limited *a = work;
+    threshold_loop(a->arrays.x + from, a->arrays.y + from, a->limit, a->arrays.out + from, to - from);
 }
 
 /* threshold_backward(g, x, threshold, out) */
@@ -261,8 +413,9 @@ static PyObject *threshold_backward(PyObject *module, PyObject *const *args, Py_
     Py_ssize_t n = count_of(args[0]);
     if (n != count_of(args[1]) || n != count_of(args[3])) Py_RETURN_FALSE;
     if (!apart(args[0], args[3], 4 * n) || !apart(args[1], args[3], 4 * n)) Py_RETURN_FALSE;
+    Limited work = {{data_of(args[0]), data_of(args[1]), data_of(args[3]), 1}, (float)limit};
     BEGIN(n)
-    threshold_loop(data_of(args[0]), data_of(args[1]), (float)limit, data_of(args[3]), n);
+    run(threshold_part, &work, n, 1, LIGHT);
     END
     Py_RETURN_TRUE;
 }
@@ -272,9 +425,7 @@ static PyObject *threshold_backward(PyObject *module, PyObject *const *args, Py_
 
 static PyObject *numpy_exp, *numpy_tanh, *numpy_empty, *numpy_empty_like, *out_name;
 
-typedef void (*Loop)(const float *, float *, Py_ssize_t);
-
-static PyObject *stand_in(PyObject *ufunc, Loop loop, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *stand_in(PyObject *ufunc, Part part, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *out = NULL;
     int known = count == 1 && readable(args[0], F32) && count_of(args[0]) > FEW;
     if (known && names) {
@@ -291,26 +442,22 @@ static PyObject *stand_in(PyObject *ufunc, Loop loop, PyObject *const *args, Py_
     if (!out) out = PyObject_CallOneArg(numpy_empty_like, args[0]);
     if (!out) return NULL;
     Py_ssize_t n = count_of(args[0]);
+    Floats work = {data_of(args[0]), NULL, data_of(out), 1};
     BEGIN(n)
-    loop(data_of(args[0]), data_of(out), n);
+    run(part, &work, n, 1, HEAVY);
     END
     return out;
 }
 
-WIDE static void exp_loop(const float *x, float *out, Py_ssize_t n) {
-    SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i]);
-}
-
-WIDE static void tanh_loop(const float *x, float *out, Py_ssize_t n) {
-    SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = tanh_of(x[i]);
-}
+LOOP(exp, exp_of)
+LOOP(tanh, tanh_of)
 
 static PyObject *exp_(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return stand_in(numpy_exp, exp_loop, args, count, names);
+    return stand_in(numpy_exp, exp_part, args, count, names);
 }
 
 static PyObject *tanh_(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return stand_in(numpy_tanh, tanh_loop, args, count, names);
+    return stand_in(numpy_tanh, tanh_part, args, count, names);
 }
 
 /* ------------------------------------------------------------------------------------------------ rows */
@@ -413,24 +560,34 @@ WIDE static void log_softmax_backward_loop(const float *g, const float *y, float
 }
 
 #define ROWS(NAME)                                                                                                     \
+    static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
+        const Floats *a = work;                                                                                        \
+        NAME##_loop(a->x + from * a->n, a->out + from * a->n, to - from, a->n);                                        \
+    }                                                                                                                  \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                         \
         Py_ssize_t total = count_of(args[0]), n = last_of(args[0]);                                                    \
         if (total == 0 || total != count_of(args[1])) Py_RETURN_FALSE;                                                 \
+        Floats work = {data_of(args[0]), NULL, data_of(args[1]), n};                                                   \
         BEGIN(total)                                                                                                   \
-        NAME##_loop(data_of(args[0]), data_of(args[1]), total / n, n);                                                 \
+        run(NAME##_part, &work, total / n, n, HEAVY);                                                                  \
         END                                                                                                            \
         Py_RETURN_TRUE;                                                                                                \
     }
 
 #define ROW_PAIRS(NAME)                                                                                                \
+    static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
+        const Floats *a = work;                                                                                        \
+        NAME##_loop(a->x + from * a->n, a->y + from * a->n, a->out + from * a->n, to - from, a->n);                    \
+    }                                                                                                                  \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 3 || !readable(args[0], F32) || !readable(args[1], F32) || !writable(args[2], F32))               \
             Py_RETURN_FALSE;                                                                                           \
         Py_ssize_t total = count_of(args[1]), n = last_of(args[1]);                                                    \
         if (total == 0 || total != count_of(args[0]) || total != count_of(args[2])) Py_RETURN_FALSE;                   \
+        Floats work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), n};                                       \
         BEGIN(total)                                                                                                   \
-        NAME##_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), total / n, n);                               \
+        run(NAME##_part, &work, total / n, n, HEAVY);                                                                  \
         END                                                                                                            \
         Py_RETURN_TRUE;                                                                                                \
     }
@@ -494,6 +651,18 @@ WIDE static void layer_norm_loop(const float *x, const float *w, const float *b,
     }
 }
 
+typedef struct {
+    const float *x, *w, *b;
+    float *out, *means, *rstds, eps;
+    Py_ssize_t n;
+} Normalized;
+
+static void layer_norm_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Normalized *a = work;
+    layer_norm_loop(a->x + from * a->n, a->w, a->b, a->out + from * a->n, a->means + from, a->rstds + from, a->eps,
+                    to - from, a->n);
+}
+
 INLINE int optional(PyObject *object, Py_ssize_t n, float **data) {
     *data = NULL;
     if (object == Py_None) return 1;
@@ -513,8 +682,9 @@ static PyObject *layer_norm(PyObject *module, PyObject *const *args, Py_ssize_t 
     Py_ssize_t n = total / rows;
     float *w, *b, eps = (float)PyFloat_AS_DOUBLE(args[3]);
     if (!optional(args[1], n, &w) || !optional(args[2], n, &b)) Py_RETURN_FALSE;
+    Normalized work = {data_of(args[0]), w, b, data_of(args[4]), data_of(args[5]), data_of(args[6]), eps, n};
     BEGIN(total)
-    layer_norm_loop(data_of(args[0]), w, b, data_of(args[4]), data_of(args[5]), data_of(args[6]), eps, rows, n);
+    run(layer_norm_part, &work, rows, n, HEAVY);
     END
     Py_RETURN_TRUE;
 }
@@ -600,34 +770,50 @@ INLINE int layout_of(PyObject *object, Layout *shape) {
     return shape->batch * shape->channels * shape->places > 0;
 }
 
-WIDE static void moments_loop(const float *x, float *means, float *variances, Layout s) {
+/* What a loop over channels reads and writes: arrays of that layout, then one float for each channel. */
+typedef struct {
+    const float *g, *x;
+    float *out;
+    const float *means, *as, *bs, *ds;
+    float *first, *second;
+    Layout s;
+} Channels;
+
+WIDE static void moments_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *a = work;
+    Layout s = a->s;
     double count = (double)(s.batch * s.places);
-    for (Py_ssize_t c = 0; c < s.channels; c++) {
+    for (Py_ssize_t c = from; c < to; c++) {
         double sum = 0.0, squares = 0.0;
-        for (Py_ssize_t b = 0; b < s.batch; b++) sum += sum_of(x + (b * s.channels + c) * s.places, s.places);
+        for (Py_ssize_t b = 0; b < s.batch; b++) sum += sum_of(a->x + (b * s.channels + c) * s.places, s.places);
         float mean = (float)(sum / count);
         for (Py_ssize_t b = 0; b < s.batch; b++)
-            squares += spread_of(x + (b * s.channels + c) * s.places, mean, s.places);
-        means[c] = mean;
-        variances[c] = (float)(squares / count);
+            squares += spread_of(a->x + (b * s.channels + c) * s.places, mean, s.places);
+        a->first[c] = mean;
+        a->second[c] = (float)(squares / count);
     }
 }
 
-WIDE static void affine_loop(const float *x, const float *scale, const float *shift, float *out, Layout s) {
-    for (Py_ssize_t r = 0; r < s.batch * s.channels; r++, x += s.places, out += s.places) {
-        float a = scale[r % s.channels], d = shift[r % s.channels];
-        SIMD for (Py_ssize_t i = 0; i < s.places; i++) out[i] = x[i] * a + d;
+/* out = x * a + d */
+WIDE static void affine_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *a = work;
+    Py_ssize_t places = a->s.places;
+    for (Py_ssize_t r = from; r < to; r++) {
+        const float *x = a->x + r * places, scale = a->as[r % a->s.channels], shift = a->ds[r % a->s.channels];
+        float *out = a->out + r * places;
+        SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = x[i] * scale + shift;
     }
 }
 
 /* For each channel the sum of g and that of g (x - mean). */
-WIDE static void products_loop(const float *g, const float *x, const float *means, float *sums, float *products,
-                               Layout s) {
-    for (Py_ssize_t c = 0; c < s.channels; c++) {
+WIDE static void products_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *a = work;
+    Layout s = a->s;
+    for (Py_ssize_t c = from; c < to; c++) {
         double sum = 0.0, product = 0.0;
-        float mean = means[c];
+        float mean = a->means[c];
         for (Py_ssize_t b = 0; b < s.batch; b++) {
-            const float *gs = g + (b * s.channels + c) * s.places, *xs = x + (b * s.channels + c) * s.places;
+            const float *gs = a->g + (b * s.channels + c) * s.places, *xs = a->x + (b * s.channels + c) * s.places;
             for (Py_ssize_t start = 0; start < s.places; start += PART) {
                 Py_ssize_t stop = s.places - start < PART ? s.places : start + PART;
                 float p = 0.0f, q = 0.0f;
@@ -639,18 +825,20 @@ WIDE static void products_loop(const float *g, const float *x, const float *mean
                 product += q;
             }
         }
-        sums[c] = (float)sum;
-        products[c] = (float)product;
+        a->first[c] = (float)sum;
+        a->second[c] = (float)product;
     }
 }
 
-/* out = g * a + (x - mean) * b + d, one of each for a channel */
-WIDE static void mix_loop(const float *g, const float *x, const float *means, const float *as, const float *bs,
-                          const float *ds, float *out, Layout s) {
-    for (Py_ssize_t r = 0; r < s.batch * s.channels; r++, g += s.places, x += s.places, out += s.places) {
-        Py_ssize_t c = r % s.channels;
-        float mean = means[c], a = as[c], b = bs[c], d = ds[c];
-        SIMD for (Py_ssize_t i = 0; i < s.places; i++) out[i] = g[i] * a + (x[i] - mean) * b + d;
+/* out = g * a + (x - mean) * b + d */
+WIDE static void mix_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *w = work;
+    Py_ssize_t places = w->s.places;
+    for (Py_ssize_t r = from; r < to; r++) {
+        Py_ssize_t c = r % w->s.channels;
+        const float *g = w->g + r * places, *x = w->x + r * places;
+        float *out = w->out + r * places, mean = w->means[c], a = w->as[c], b = w->bs[c], d = w->ds[c];
+        SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = g[i] * a + (x[i] - mean) * b + d;
     }
 }
 
@@ -666,8 +854,9 @@ static PyObject *channel_moments(PyObject *module, PyObject *const *args, Py_ssi
     Layout s;
     if (count != 3 || !readable(args[0], F32) || !layout_of(args[0], &s) || !vectors(args, 1, 3, s.channels))
         Py_RETURN_FALSE;
+    Channels work = {.x = data_of(args[0]), .first = data_of(args[1]), .second = data_of(args[2]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    moments_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), s);
+    run(moments_part, &work, s.channels, s.batch * s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
@@ -678,8 +867,9 @@ static PyObject *channel_affine(PyObject *module, PyObject *const *args, Py_ssiz
     if (count != 4 || !readable(args[0], F32) || !layout_of(args[0], &s) || !vectors(args, 1, 3, s.channels) ||
         !writable(args[3], F32) || count_of(args[3]) != count_of(args[0]))
         Py_RETURN_FALSE;
+    Channels work = {.x = data_of(args[0]), .as = data_of(args[1]), .ds = data_of(args[2]), .out = data_of(args[3]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    affine_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(args[3]), s);
+    run(affine_part, &work, s.batch * s.channels, s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
@@ -690,8 +880,10 @@ static PyObject *channel_products(PyObject *module, PyObject *const *args, Py_ss
     if (count != 5 || !readable(args[0], F32) || !readable(args[1], F32) || !layout_of(args[1], &s) ||
         count_of(args[0]) != count_of(args[1]) || !vectors(args, 2, 5, s.channels))
         Py_RETURN_FALSE;
+    Channels work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]),
+                     .first = data_of(args[3]), .second = data_of(args[4]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    products_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(args[3]), data_of(args[4]), s);
+    run(products_part, &work, s.channels, s.batch * s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
@@ -703,9 +895,10 @@ static PyObject *channel_mix(PyObject *module, PyObject *const *args, Py_ssize_t
         count_of(args[0]) != count_of(args[1]) || !vectors(args, 2, 6, s.channels) || !writable(args[6], F32) ||
         count_of(args[6]) != count_of(args[1]))
         Py_RETURN_FALSE;
+    Channels work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]), .as = data_of(args[3]),
+                     .bs = data_of(args[4]), .ds = data_of(args[5]), .out = data_of(args[6]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    mix_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(args[3]), data_of(args[4]),
-             data_of(args[5]), data_of(args[6]), s);
+    run(mix_part, &work, s.batch * s.channels, s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
@@ -726,9 +919,50 @@ static PyObject *inside(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return PyBool_FromLong(in_range(data_of(args[0]), count_of(args[0]), size));
 }
 
+/* Rows of n elements in memory, m places in each; `wide` elements have eight bytes. */
+typedef struct {
+    const int64_t *index;
+    const void *x;
+    void *out;
+    Py_ssize_t n, m;
+    int wide, *outside;
+} Places;
+
+static void in_range_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Places *a = work;
+    if (!in_range(a->index + from * a->m, (to - from) * a->m, a->n)) __atomic_store_n(a->outside, 1, __ATOMIC_RELAXED);
+}
+
 #define GATHER(TYPE)                                                                                                   \
-    for (Py_ssize_t r = 0; r < rows; r++)                                                                              \
-        for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)out)[r * m + i] = ((const TYPE *)x)[r * n + index[r * m + i]];
+    for (Py_ssize_t r = from; r < to; r++)                                                                             \
+        for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)a->out)[r * m + i] = ((const TYPE *)a->x)[r * n + a->index[r * m + i]];
+
+static void gather_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Places *a = work;
+    Py_ssize_t n = a->n, m = a->m;
+    if (a->wide) { GATHER(uint64_t) } else { GATHER(uint32_t) }
+}
+
+#define ADD_PLACES(TYPE)                                                                                               \
+    for (Py_ssize_t r = from; r < to; r++)                                                                             \
+        for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)a->out)[r * n + a->index[r * m + i]] += ((const TYPE *)a->x)[r * m + i];
+
+static void add_places_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Places *a = work;
+    Py_ssize_t n = a->n, m = a->m;
+    if (a->wide) { ADD_PLACES(double) } else { ADD_PLACES(float) }
+}
+
+/* `part` over all rows, if every place lies inside them. */
+static PyObject *at_places(Part part, Places work, Py_ssize_t rows) {
+    int outside = 0;
+    work.outside = &outside;
+    BEGIN(rows * work.m)
+    run(in_range_part, &work, rows, work.m, LIGHT);
+    if (!outside) run(part, &work, rows, work.m, HEAVY);
+    END
+    return PyBool_FromLong(!outside);
+}
 
 /* gather(x, index, out): along the last dimension; the others are the same. */
 static PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t count) {
@@ -739,22 +973,9 @@ static PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t coun
         Py_RETURN_FALSE;
     Py_ssize_t n = last_of(args[0]), m = last_of(args[1]), total = count_of(args[1]);
     if (total == 0 || total != count_of(args[2]) || count_of(args[0]) / n * m != total) Py_RETURN_FALSE;
-    const int64_t *index = data_of(args[1]);
-    const void *x = data_of(args[0]);
-    void *out = data_of(args[2]);
-    Py_ssize_t rows = total / m;
-    int fits;
-    BEGIN(total)
-    fits = in_range(index, total, n);
-    if (fits && single) { GATHER(uint32_t) }
-    else if (fits) { GATHER(uint64_t) }
-    END
-    return PyBool_FromLong(fits);
+    Places work = {data_of(args[1]), data_of(args[0]), data_of(args[2]), n, m, !single, NULL};
+    return at_places(gather_part, work, total / m);
 }
-
-#define ADD_PLACES(TYPE)                                                                                               \
-    for (Py_ssize_t r = 0; r < rows; r++)                                                                              \
-        for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)out)[r * n + index[r * m + i]] += ((const TYPE *)x)[r * m + i];
 
 /* add_places(target, index, values): target[..., index] += values along the last dimension, repeated indices counted. */
 static PyObject *add_places(PyObject *module, PyObject *const *args, Py_ssize_t count) {
@@ -764,17 +985,8 @@ static PyObject *add_places(PyObject *module, PyObject *const *args, Py_ssize_t 
     Py_ssize_t n = last_of(args[0]), m = last_of(args[1]), total = count_of(args[1]);
     if (total == 0 || total != count_of(args[2]) || m != last_of(args[2]) || n == 0 || count_of(args[0]) / n * m != total)
         Py_RETURN_FALSE;
-    const int64_t *index = data_of(args[1]);
-    const void *x = data_of(args[2]);
-    void *out = data_of(args[0]);
-    Py_ssize_t rows = total / m;
-    int fits;
-    BEGIN(total)
-    fits = in_range(index, total, n);
-    if (fits && single) { ADD_PLACES(float) }
-    else if (fits) { ADD_PLACES(double) }
-    END
-    return PyBool_FromLong(fits);
+    Places work = {data_of(args[1]), data_of(args[2]), data_of(args[0]), n, m, !single, NULL};
+    return at_places(add_places_part, work, total / m);
 }
 
 WIDE static void add_rows_loop(float *out, const int64_t *index, const float *rows, Py_ssize_t m, Py_ssize_t n) {
@@ -914,7 +1126,7 @@ static PyObject *cat(PyObject *module, PyObject *const *args, Py_ssize_t count) 
 /* stack(arrays, dim): the same along a new dimension. */
 static PyObject *stack(PyObject *module, PyObject *const *args, Py_ssize_t count) { return joined(args, count, 1); }
 
-/* ------------------------------------------------------------------------------------------------ LSTM */
+/* ------------------------------------------------------------------------------------------------ recurrent networks */
 
 WIDE static void lstm_loop(float *gates, const float *added, const float *before, float *cell, float *out,
                            Py_ssize_t rows, Py_ssize_t h) {
@@ -950,6 +1162,40 @@ static PyObject *lstm_step(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_TRUE;
 }
 
+WIDE static void gru_loop(float *gates, const float *added, const float *bias, const float *before, float *inner,
+                          float *out, Py_ssize_t rows, Py_ssize_t h) {
+    for (Py_ssize_t r = 0; r < rows; r++, gates += 3 * h, added += 3 * h, before += h, inner += h, out += h) {
+        float *fresh = gates + 2 * h;
+        SIMD for (Py_ssize_t i = 0; i < 2 * h; i++) gates[i] = 1.0f / (1.0f + exp_of(gates[i] + added[i]));
+        if (bias) {
+            SIMD for (Py_ssize_t i = 0; i < h; i++) inner[i] = added[2 * h + i] + bias[i];
+        } else {
+            memcpy(inner, added + 2 * h, h * sizeof(float));
+        }
+        SIMD for (Py_ssize_t i = 0; i < h; i++) {
+            fresh[i] = tanh_of(fresh[i] + gates[i] * inner[i]);
+            out[i] = (before[i] - fresh[i]) * gates[h + i] + fresh[i];
+        }
+    }
+}
+
+/* gru_step(gates, added, bias | None, state before, inner, out): gates of reset and keep come with the sign changed. */
+static PyObject *gru_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 6 || !writable(args[0], F32) || !readable(args[1], F32) || !readable(args[3], F32) ||
+        !writable(args[4], F32) || !writable(args[5], F32))
+        Py_RETURN_FALSE;
+    Py_ssize_t h = last_of(args[5]), total = count_of(args[5]);
+    float *bias;
+    if (total == 0 || count_of(args[0]) != 3 * total || count_of(args[1]) != 3 * total ||
+        count_of(args[3]) != total || count_of(args[4]) != total || !optional(args[2], h, &bias))
+        Py_RETURN_FALSE;
+    BEGIN(total)
+    gru_loop(data_of(args[0]), data_of(args[1]), bias, data_of(args[3]), data_of(args[4]), data_of(args[5]), total / h,
+             h);
+    END
+    Py_RETURN_TRUE;
+}
+
 /* ------------------------------------------------------------------------------------------------ depthwise */
 
 typedef struct {
@@ -979,6 +1225,23 @@ WIDE static void depthwise_loop(const float *x, const float *taps, float *out, W
     }
 }
 
+typedef struct {
+    const float *x, *taps;
+    float *out;
+    Py_ssize_t channels, made; /* of the input and of the result */
+    Window g;
+} Planes;
+
+static void depthwise_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Planes *a = work;
+    Window g = a->g;
+    for (Py_ssize_t p = from; p < to; p++) {
+        Py_ssize_t image = p / a->made, channel = p % a->made / (a->made / a->channels);
+        depthwise_loop(a->x + (image * a->channels + channel) * g.h * g.w, a->taps + p % a->made * g.taps_h * g.taps_w,
+                       a->out + p * g.out_h * g.out_w, g);
+    }
+}
+
 /* depthwise(x, weight, out, strides, dilations, pads before): (n, c, h, w) with (c * m, 1, i, j), each pair as two. */
 static PyObject *depthwise(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 9 || !readable(args[0], F32) || !readable(args[1], F32) || !writable(args[2], F32)) Py_RETURN_FALSE;
@@ -994,12 +1257,9 @@ static PyObject *depthwise(PyObject *module, PyObject *const *args, Py_ssize_t c
         Py_RETURN_FALSE;
     Window g = {x->dimensions[2], x->dimensions[3], out->dimensions[2], out->dimensions[3], w->dimensions[2],
                 w->dimensions[3], given[0], given[1], given[2], given[3], given[4], given[5]};
+    Planes work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), channels, made, g};
     BEGIN(count_of(args[2]))
-    for (Py_ssize_t p = 0; p < planes; p++) {
-        Py_ssize_t image = p / made, channel = p % made / (made / channels);
-        depthwise_loop((float *)x->data + (image * channels + channel) * g.h * g.w,
-                       (float *)w->data + p % made * g.taps_h * g.taps_w, (float *)out->data + p * g.out_h * g.out_w, g);
-    }
+    run(depthwise_part, &work, planes, g.out_h * g.out_w, HEAVY);
     END
     Py_RETURN_TRUE;
 }
@@ -1102,6 +1362,7 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count
 
 static PyMethodDef methods[] = {
     METHOD("setup", setup),
+    {"set_threads", set_threads, METH_O, NULL},
     STAND_IN("exp", exp_),
     STAND_IN("tanh", tanh_),
     METHOD("sigmoid", sigmoid),
@@ -1139,6 +1400,7 @@ static PyMethodDef methods[] = {
     METHOD("cat", cat),
     METHOD("stack", stack),
     METHOD("lstm_step", lstm_step),
+    METHOD("gru_step", gru_step),
     METHOD("depthwise", depthwise),
     METHOD("descend", descend),
     METHOD("adam", adam),
@@ -1147,4 +1409,9 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernels", "Optional compiled kernels.", -1, methods};
 
-PyMODINIT_FUNC PyInit__kernels(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__kernels(void) {
+#ifdef POOL
+    pthread_atfork(NULL, NULL, forget_threads);
+#endif
+    return PyModule_Create(&definition);
+}

@@ -1,7 +1,6 @@
 """Process-wide switches of torch that programs set and read back: threads, matmul precision, determinism.
 
-NumPy computes deterministically in full precision with the threads its BLAS was given, so most of them are remembered
-and change nothing.
+NumPy computes deterministically in full precision, so all but the number of threads are remembered and change nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ import os
 import warnings
 from typing import Any
 
+from .kernels import threads
+
 _values: dict[str, Any] = {
-    "threads": os.cpu_count() or 1,
+    "threads": threads.DEFAULT,
     "interop_threads": os.cpu_count() or 1,
     "precision": "highest",
     "deterministic": False,
@@ -32,8 +33,9 @@ def _positive(function: str, number: int) -> int:
 
 
 def set_num_threads(int: int) -> None:
-    """Remember a number of threads; NumPy's BLAS takes its own from the environment (OMP_NUM_THREADS and the like)."""
+    """Let large kernels and NumPy's BLAS use so many threads."""
     _values["threads"] = _positive("set_num_threads", int)
+    threads.use_threads(int)
 
 
 def get_num_threads() -> int:

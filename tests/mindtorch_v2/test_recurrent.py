@@ -1,4 +1,4 @@
-"""Recurrent networks: torch's numbers, the ways in, and that the operator of an LSTM layer agrees with its cell."""
+"""Recurrent networks: torch's numbers, the ways in, and that layers as one operator agree with their cells."""
 
 from typing import Any
 
@@ -55,6 +55,80 @@ def gradients(net: Any, run: Any, x: Any) -> list[Any]:
     found = [x.grad, *(p.grad for p in net.parameters())]
     net.zero_grad()
     return found
+
+
+KINDS = [(nn.GRU, {}), (nn.RNN, {}), (nn.RNN, {"nonlinearity": "relu"}), (nn.LSTM, {})]
+
+
+def derivatives(net: Any, x: Any, packed: bool, again: bool) -> list[Any]:
+    """Outputs, gradients, and gradients of those gradients if wanted."""
+    given = rnn.pack_padded_sequence(x, torch.tensor([4, 2, 1])) if packed else x
+    output, hidden = net(given)
+    hidden = hidden[0].sin() + hidden[1].sum() if isinstance(hidden, tuple) else hidden.sin()
+    loss = (output.data if packed else output).square().sum() + hidden.sum()
+    inputs = [x, *net.parameters()]
+    first = torch.autograd.grad(loss, inputs, create_graph=again)
+    if not again:
+        return [output.data if packed else output, *first]
+    return [*first, *torch.autograd.grad(sum(g.square().sum() for g in first), inputs)]
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("shape", [{"bidirectional": True}, {"bias": False, "num_layers": 2}])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_layer_is_the_same_whether_watched_or_not(
+    kind: Any, options: Any, packed: bool, shape: Any, again: bool
+) -> None:
+    torch.manual_seed(4)
+    net = kind(3, 4, **options, **shape).double()
+    x = torch.randn(4, 3, 3, dtype=torch.double, requires_grad=True)
+    found = derivatives(net, x, packed, again)
+    with torch.autograd.profiler.profile():
+        expected = derivatives(net, x, packed, again)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_layers_are_plain_ops_where_they_are_recorded() -> None:
+    net, x = nn.GRU(2, 3), torch.randn(4, 1, 2)
+    with torch.autograd.profiler.profile() as recorded:
+        net(x)[0].sum().backward()
+    names = {event.name for event in recorded.function_events}
+    assert {"aten::gru", "aten::linear", "aten::sigmoid_", "SigmoidBackward0"} <= names
+    assert not any("_layer" in name for name in names)
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.RNN])
+def test_outputs_may_be_changed_in_place(kind: Any) -> None:
+    torch.manual_seed(5)
+    net, x = kind(2, 3), torch.randn(4, 1, 2)
+    (net(x)[0] * 2).sum().backward()
+    expected = net.weight_hh_l0.grad
+    net.zero_grad()
+    net(x)[0].mul_(2).sum().backward()
+    close(net.weight_hh_l0.grad, expected.flatten().tolist())
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.RNN, nn.LSTM])
+def test_no_sequences_and_no_steps(kind: Any) -> None:
+    assert kind(2, 3)(torch.zeros(4, 0, 2))[0].shape == (4, 0, 3)
+    with pytest.raises(RuntimeError, match="sequence length to be larger than 0"):
+        kind(2, 3)(torch.zeros(0, 2, 2))
+
+
+@pytest.mark.parametrize("cell", [nn.GRUCell, nn.RNNCell, nn.LSTMCell])
+def test_cells_have_slopes_as_gradients(cell: Any) -> None:
+    torch.manual_seed(6)
+    net = cell(2, 3).double()
+    x, *state = (torch.randn(2, n, dtype=torch.double, requires_grad=True) for n in (2, 3, 3))
+
+    def run(x: Any, *state: Any) -> Any:
+        return net(x, state if cell is nn.LSTMCell else state[0])
+
+    given = (x, *(state if cell is nn.LSTMCell else state[:1]))
+    assert torch.autograd.gradcheck(run, given)
+    assert torch.autograd.gradgradcheck(run, given)
 
 
 def test_gradients_of_an_lstm_layer_are_those_of_its_cell() -> None:

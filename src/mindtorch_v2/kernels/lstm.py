@@ -15,7 +15,7 @@ import numpy as np
 from .compiled import C, tanh
 
 
-def _steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, int]]:
+def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, int]]:
     """First row and number of rows of each step, in the order they run."""
     bounds = []
     start = 0
@@ -45,7 +45,7 @@ def forward(
     outputs = np.empty((x.shape[0], hidden), x.dtype)
     cells = np.empty_like(outputs)
     h, c = h0.copy(), c0.copy()
-    for start, size in _steps(sizes, reverse):
+    for start, size in steps(sizes, reverse):
         g = gates[start : start + size]
         added = h[:size].dot(recurrent)
         cell, out = cells[start : start + size], outputs[start : start + size]
@@ -66,11 +66,11 @@ def forward(
     return outputs, h, c, gates, cells
 
 
-def _before(states: Any, first: Any, sizes: Sequence[int], reverse: bool) -> Any:
+def states_before(states: Any, first: Any, sizes: Sequence[int], reverse: bool) -> Any:
     """The state each row started from."""
     result = np.empty_like(states)
     state = first.copy()
-    for start, size in _steps(sizes, reverse):
+    for start, size in steps(sizes, reverse):
         result[start : start + size] = state[:size]
         state[:size] = states[start : start + size]
     return result
@@ -92,11 +92,11 @@ def backward(
     hidden = w_hh.shape[1]
     bounded = tanh(cells)
     to_cell = gates[:, 3 * hidden :] * (1 - bounded * bounded)
-    earlier = _before(cells, c0, sizes, reverse)
+    earlier = states_before(cells, c0, sizes, reverse)
     slopes = _slopes(gates, hidden)
     dgates = np.empty_like(gates)
     dh, dc = grad_h.copy(), grad_c.copy()
-    for start, size in _steps(sizes, not reverse):
+    for start, size in steps(sizes, not reverse):
         rows = slice(start, start + size)
         dhs, dcs, dg, g = dh[:size], dc[:size], dgates[rows], gates[rows]
         dhs += grad[rows]
@@ -108,5 +108,5 @@ def backward(
         dg *= slopes[rows]
         dcs *= g[:, hidden : 2 * hidden]
         np.dot(dg, w_hh, out=dhs)
-    dw_hh = dgates.T.dot(_before(outputs, h0, sizes, reverse))
+    dw_hh = dgates.T.dot(states_before(outputs, h0, sizes, reverse))
     return dgates.dot(w_ih), dh, dc, dgates.T.dot(x), dw_hh, np.ones(x.shape[0], x.dtype).dot(dgates)

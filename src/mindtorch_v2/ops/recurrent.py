@@ -2,19 +2,23 @@
 
 The input of a layer meets its weights in one product for all time steps; what depends on the step before follows one
 step at a time. A layer of an LSTM is an operator of its own, as it is in torch on the CPU; the other networks are made
-of plain ones. Layouts of weights and states are those of `nn.RNNBase`.
+of plain ones where something watches ops, and else are one operator, too. Layouts of weights and states are those of
+`nn.RNNBase`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from .. import _tap
 from .._front import front
 from .._op import Op, composite, op
 from .._tensor import Tensor
 from ..autograd.entry import grad
 from ..autograd.grad_mode import is_grad_enabled
+from ..kernels import gru as gru_kernels
 from ..kernels import lstm as kernels
 from .arithmetic import refuse
 from .creation import zeros_like
@@ -140,51 +144,63 @@ def _joined(states: Any) -> State:
     return tuple(p[0] if len(p) == 1 else cat(list(p), 0) for p in parts)
 
 
-# --- a layer of an LSTM as one operator -------------------------------------------------------------------------------
+# --- a layer as one operator ------------------------------------------------------------------------------------------
 
 
 def _sizes(shape: Any, batch_sizes: Any) -> Any:
-    return [shape[1]] * shape[0] if batch_sizes is None else batch_sizes.tolist()
+    """Rows of each step; input of two dimensions that is not packed is one step."""
+    if batch_sizes is not None:
+        return batch_sizes.tolist()
+    return [shape[-2]] * (shape[0] if len(shape) == 3 else 1)
 
 
 def _as_rows(a: Any, batch_sizes: Any) -> Any:
-    return a if batch_sizes is not None else a.reshape(-1, a.shape[-1])
+    return a if batch_sizes is not None else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
-def _gradients_by_steps(grads: Any, x: Any, state: State, weights: Weights, batch_sizes: Any, reverse: bool) -> Any:
-    """The layer's gradients where they are to be differentiated again: those of the cell over time.
-
-    Both biases have one gradient, so a single one stands for them.
-    """
-    inputs = [x, *state, weights.ih, weights.hh, *([] if weights.bias_ih is None else [weights.bias_ih])]
+def _gradients_by_steps(
+    step: Step, grads: Any, x: Any, state: State, weights: Weights, batch_sizes: Any, reverse: bool
+) -> Any:
+    """The layer's gradients where they are to be differentiated again: those of the cell over time."""
+    inputs = [x, *state, *(w for w in weights if w is not None)]
     asked = [t.requires_grad for t in inputs]
     wanted = [t if yes else t.detach().requires_grad_() for t, yes in zip(inputs, asked, strict=True)]
-    whole = Weights(wanted[3], wanted[4], wanted[5] if weights.bias_ih is not None else None)
-    if batch_sizes is None:
-        outputs, ends = _over_time(_lstm_step, wanted[0], tuple(wanted[1:3]), whole, reverse)
+    whole, state = Weights(*wanted[1 + len(state) :]), tuple(wanted[1 : 1 + len(state)])
+    if batch_sizes is not None:
+        outputs, ends = _over_packed(batch_sizes.tolist(), step, wanted[0], state, whole, reverse)
+    elif x._a.ndim == 3:
+        outputs, ends = _over_time(step, wanted[0], state, whole, reverse)
     else:
-        sizes = batch_sizes.tolist()
-        outputs, ends = _over_packed(sizes, _lstm_step, wanted[0], tuple(wanted[1:3]), whole, reverse)
+        ends = step(whole.of_input(wanted[0]), state, whole)
+        outputs = ends[0]
     found = grad((outputs, *ends), wanted, grads, create_graph=True, allow_unused=True)
-    found = tuple(f if yes else None for f, yes in zip(found, asked, strict=True))
-    bias = found[5] if weights.bias_ih is not None else None
-    return *found[:5], bias, bias
+    without = (None, None) if weights.bias_ih is None else ()
+    return *(f if yes else None for f, yes in zip(found, asked, strict=True)), *without
 
 
-def _layer_gradients(grads: Any, input: Any, hx: Any, cx: Any, w_ih: Any, w_hh: Any, b_ih: Any, batch_sizes: Any,
-                     reverse: bool, result0: Any, result3: Any, result4: Any) -> Any:  # fmt: skip
-    g, gh, gc = grads[0], grads[1], grads[2]
-    g = zeros_like(result0) if g is None else g
-    gh = zeros_like(hx) if gh is None else gh
-    gc = zeros_like(cx) if gc is None else gc
-    if is_grad_enabled() and any(
-        t is not None and t.requires_grad for t in (g, gh, gc, input, hx, cx, w_ih, w_hh, b_ih)
-    ):
-        return _gradients_by_steps((g, gh, gc), input, (hx, cx), Weights(w_ih, w_hh, b_ih), batch_sizes, reverse)
-    dx, dh, dc, dw_ih, dw_hh, db = _lstm_layer_backward.function(
-        g, gh, gc, input, hx, cx, w_ih, w_hh, batch_sizes, reverse, result0, result3, result4
+def _or_zeros(grads: Any, likes: Any) -> list[Any]:
+    return [zeros_like(like) if g is None else g for g, like in zip(grads, likes, strict=True)]
+
+
+def _again(*tensors: Any) -> bool:
+    """Whether gradients that depend on these are to be differentiated again."""
+    return is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def _layer_gradients(grads: Any, input: Any, hx: Any, cx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any,
+                     batch_sizes: Any, reverse: bool, result0: Any, result3: Any, result4: Any) -> Any:  # fmt: skip
+    given, weights = _or_zeros(grads[:3], (result0, hx, cx)), Weights(w_ih, w_hh, b_ih, b_hh)
+    if _again(*given, input, hx, cx, *weights):
+        return _gradients_by_steps(_lstm_step, given, input, (hx, cx), weights, batch_sizes, reverse)
+    *found, bias = _lstm_layer_backward.function(
+        *given, input, hx, cx, w_ih, w_hh, batch_sizes, reverse, result0, result3, result4
     )
-    return dx, dh, dc, dw_ih, dw_hh, None if b_ih is None else db, None if b_ih is None else db
+    return *found, *_both(b_ih, bias)
+
+
+def _both(given: Any, gradient: Any) -> Any:
+    """The gradient of two biases that are added up; there are none of them where there are no biases."""
+    return (None, None) if given is None else (gradient, gradient)
 
 
 @op(
@@ -202,7 +218,7 @@ def _lstm_layer(
     bias = None if b_ih is None else b_ih + b_hh
     sizes = _sizes(x.shape, batch_sizes)
     outputs, h, c, gates, cells = kernels.forward(_as_rows(x, batch_sizes), h, c, w_ih, w_hh, bias, sizes, reverse)
-    return outputs.reshape(*x.shape[:-1], -1), h, c, gates, cells
+    return outputs.reshape(*x.shape[:-1], outputs.shape[1]), h, c, gates, cells
 
 
 @op(
@@ -221,20 +237,131 @@ def _lstm_layer_backward(g: Any, gh: Any, gc: Any, x: Any, h: Any, c: Any, w_ih:
     return dx.reshape(x.shape), *rest
 
 
+def _gru_gradients(grads: Any, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, batch_sizes: Any,
+                   reverse: bool, result2: Any, result3: Any, result4: Any) -> Any:  # fmt: skip
+    given, weights = (
+        _or_zeros(grads[:2], (result2.view(*input.shape[:-1], result2.shape[1]), hx)),
+        Weights(w_ih, w_hh, b_ih, b_hh),
+    )
+    if _again(*given, input, hx, *weights):
+        return _gradients_by_steps(_gru_step, given, input, (hx,), weights, batch_sizes, reverse)
+    *found, by_ih, by_hh = _gru_layer_backward.function(
+        *given, input, hx, w_ih, w_hh, batch_sizes, reverse, result2, result3, result4
+    )
+    return *found, *((None, None) if b_ih is None else (by_ih, by_hh))
+
+
+@op(
+    "_gru_layer(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? batch_sizes, "
+    "bool reverse) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    input__hx__w_ih__w_hh__b_ih__b_hh=_gru_gradients,
+    nondiff=(2, 3, 4),
+    out=False,
+    method=False,
+)
+def _gru_layer(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, batch_sizes: Any, reverse: bool) -> Any:
+    """Output, last state, and what backward needs: states, gates and inner sums of all steps.
+
+    The states are the output once more, which its owner may change.
+    """
+    rows, sizes = _as_rows(x, batch_sizes), _sizes(x.shape, batch_sizes)
+    outputs, h, gates, inner = gru_kernels.forward(rows, h, w_ih, w_hh, b_ih, b_hh, sizes, reverse)
+    return outputs.copy().reshape(*x.shape[:-1], outputs.shape[1]), h, outputs, gates, inner
+
+
+@op(
+    "_gru_layer_backward(Tensor grad, Tensor grad_hx, Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, "
+    "Tensor? batch_sizes, bool reverse, Tensor states, Tensor gates, Tensor inner) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    grad=refuse("_gru_layer_backward"),
+    out=False,
+    method=False,
+)
+def _gru_layer_backward(g: Any, gh: Any, x: Any, h: Any, w_ih: Any, w_hh: Any, batch_sizes: Any, reverse: bool,
+                        states: Any, gates: Any, inner: Any) -> Any:  # fmt: skip
+    sizes = _sizes(x.shape, batch_sizes)
+    rows = _as_rows(g, batch_sizes), _as_rows(x, batch_sizes)
+    dx, *rest = gru_kernels.backward(rows[0], gh, rows[1], h, w_ih, w_hh, states, gates, inner, sizes, reverse)
+    return dx.reshape(x.shape), *rest
+
+
+def _rnn_gradients(grads: Any, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, batch_sizes: Any,
+                   reverse: bool, relu: bool, result2: Any) -> Any:  # fmt: skip
+    given, weights = (
+        _or_zeros(grads[:2], (result2.view(*input.shape[:-1], result2.shape[1]), hx)),
+        Weights(w_ih, w_hh, b_ih, b_hh),
+    )
+    if _again(*given, input, hx, *weights):
+        step = _relu_step if relu else _tanh_step
+        return _gradients_by_steps(step, given, input, (hx,), weights, batch_sizes, reverse)
+    *found, bias = _rnn_layer_backward.function(*given, input, hx, w_ih, w_hh, batch_sizes, reverse, relu, result2)
+    return *found, *_both(b_ih, bias)
+
+
+@op(
+    "_rnn_layer(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? batch_sizes, "
+    "bool reverse, bool relu) -> (Tensor, Tensor, Tensor)",
+    input__hx__w_ih__w_hh__b_ih__b_hh=_rnn_gradients,
+    nondiff=(2,),
+    out=False,
+    method=False,
+)
+def _rnn_layer(
+    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, batch_sizes: Any, reverse: bool, relu: bool
+) -> Any:
+    """Output, last state, and for backward the states of all steps."""
+    bias = None if b_ih is None else b_ih + b_hh
+    rows, sizes = _as_rows(x, batch_sizes), _sizes(x.shape, batch_sizes)
+    outputs, h = gru_kernels.plain_forward(rows, h, w_ih, w_hh, bias, sizes, reverse, relu)
+    return outputs.copy().reshape(*x.shape[:-1], outputs.shape[1]), h, outputs
+
+
+@op(
+    "_rnn_layer_backward(Tensor grad, Tensor grad_hx, Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, "
+    "Tensor? batch_sizes, bool reverse, bool relu, Tensor states) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    grad=refuse("_rnn_layer_backward"),
+    out=False,
+    method=False,
+)
+def _rnn_layer_backward(g: Any, gh: Any, x: Any, h: Any, w_ih: Any, w_hh: Any, batch_sizes: Any, reverse: bool,
+                        relu: bool, states: Any) -> Any:  # fmt: skip
+    sizes = _sizes(x.shape, batch_sizes)
+    rows = _as_rows(g, batch_sizes), _as_rows(x, batch_sizes)
+    dx, *rest = gru_kernels.plain_backward(rows[0], gh, rows[1], h, w_ih, w_hh, states, sizes, reverse, relu)
+    return dx.reshape(x.shape), *rest
+
+
 def _fits(x: Any, state: Any, weights: Weights) -> bool:
     """Whether a layer can be computed as one operator: one floating point type, no projection."""
     tensors = (x, *state, *(w for w in weights if w is not None))
     return weights.projection is None and x._a.dtype.char in "fd" and all(w._a.dtype is x._a.dtype for w in tensors)
 
 
-def _lstm_runner(batch_sizes: Any, stepwise: Any) -> Any:
-    """What runs a layer of an LSTM: the operator, or a cell over time where that does not fit."""
-
-    def run(step: Step, x: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
-        if not _fits(x, state, weights):
-            return stepwise(step, x, state, weights, backwards)
+def _as_one(step: Step, x: Any, state: State, weights: Weights, batch_sizes: Any, backwards: bool) -> Any:
+    """A layer by its operator: output and last states."""
+    if step is _lstm_step:
         output, h, c, _, _ = _lstm_layer.function(x, *state, *weights[:4], batch_sizes, backwards)
         return output, (h, c)
+    if step is _gru_step:
+        output, h, _, _, _ = _gru_layer.function(x, *state, *weights[:4], batch_sizes, backwards)
+    else:
+        output, h, _ = _rnn_layer.function(x, *state, *weights[:4], batch_sizes, backwards, step is _relu_step)
+    return output, (h,)
+
+
+def _is_one(step: Step) -> bool:
+    """Whether a layer is one operator: in torch only that of an LSTM is, so the others are where nobody looks."""
+    return step is _lstm_step or not _tap.NAMESPACE["HOOK"]
+
+
+def _runner(batch_sizes: Any, stepwise: Any) -> Any:
+    """What runs a layer: the operator, or a cell over time where that does not fit."""
+
+    def run(step: Step, x: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
+        if _is_one(step) and _fits(x, state, weights):
+            made: tuple[Any, State] = _as_one(step, x, state, weights, batch_sizes, backwards)
+            return made
+        return stepwise(step, x, state, weights, backwards)
 
     return run
 
@@ -290,13 +417,13 @@ def _by_layer(hx: Sequence[Any]) -> list[State]:
 
 def _padded(step: Step, x: Any, hx: Sequence[Any], params: Any, options: _Options, batch_first: bool) -> Any:
     x = x.transpose(0, 1) if batch_first else x
+    if x._a.shape[0] == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     projected = len(hx) == 2 and hx[0]._a.shape[2] != hx[1]._a.shape[2]
     groups = _grouped(params, options, projected)
-    is_lstm = step is _lstm_step
-    run = _lstm_runner(None, _over_time) if is_lstm else _over_time
-    output, ends = _stack(run, step, x, _by_layer(hx), groups, options)
-    if batch_first:  # the operator of an LSTM has kept its output
-        output = output.transpose(0, 1) if is_lstm else output.transpose_(0, 1)
+    output, ends = _stack(_runner(None, _over_time), step, x, _by_layer(hx), groups, options)
+    if batch_first:  # an operator for the layer has kept its output
+        output = output.transpose(0, 1) if _is_one(step) else output.transpose_(0, 1)
     return (output, *ends)
 
 
@@ -306,7 +433,7 @@ def _packed(step: Step, data: Any, batch_sizes: Any, hx: Sequence[Any], params: 
     def stepwise(*given: Any) -> Any:
         return _over_packed(sizes, *given)
 
-    run = _lstm_runner(batch_sizes, stepwise) if step is _lstm_step else stepwise
+    run = _runner(batch_sizes, stepwise)
     projected = len(hx) == 2 and hx[0]._a.shape[2] != hx[1]._a.shape[2]
     output, ends = _stack(run, step, data, _by_layer(hx), _grouped(params, options, projected), options)
     return (output, *ends)
@@ -395,15 +522,21 @@ _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
     _check_two(hx)
     _check_cell(input, hx, w_ih, w_hh)
-    weights = Weights(w_ih, w_hh, b_ih, b_hh)
-    return _lstm_step(weights.of_input(input), tuple(hx), weights)
+    return _one_step(_lstm_step, input, tuple(hx), Weights(w_ih, w_hh, b_ih, b_hh))
+
+
+def _one_step(step: Step, x: Any, state: State, weights: Weights) -> State:
+    """The state after one step, by one operator where nobody looks."""
+    if not _tap.NAMESPACE["HOOK"] and _fits(x, state, weights):
+        after: State = _as_one(step, x, state, weights, None, False)[1]
+        return after
+    return step(weights.of_input(x), state, weights)
 
 
 def _cell(name: str, step: Step) -> Op:
     def body(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
         _check_cell(input, [hx], w_ih, w_hh)
-        weights = Weights(w_ih, w_hh, b_ih, b_hh)
-        return step(weights.of_input(input), (hx,), weights)[0]
+        return _one_step(step, input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
     return composite(f"{name}(Tensor input, Tensor hx, {_CELL}) -> Tensor")(body)
 

@@ -349,6 +349,27 @@ def _lstm_backward(g: Any, gh: Any, gc: Any, x: Any, h: Any, c: Any, w_ih: Any, 
     return like(x), like(h), like(c), like(w_ih), like(w_hh), meta((w_hh.shape[0],), x.dtype)
 
 
+def _gru(x: Any, h: Any, w_ih: Any, w_hh: Any, *rest: Any) -> Any:
+    hidden = w_hh.shape[1]
+    rows = int(np.prod(x.shape[:-1]))
+    output = meta((*x.shape[:-1], hidden), x.dtype)
+    states = meta((rows, hidden), x.dtype)
+    return output, like(h), states, meta((rows, 3 * hidden), x.dtype), states
+
+
+def _rnn(x: Any, h: Any, w_ih: Any, w_hh: Any, *rest: Any) -> Any:
+    hidden = w_hh.shape[1]
+    rows = int(np.prod(x.shape[:-1]))
+    return meta((*x.shape[:-1], hidden), x.dtype), like(h), meta((rows, hidden), x.dtype)
+
+
+def _rnn_backward(biases: int) -> Any:
+    def shapes(g: Any, gh: Any, x: Any, h: Any, w_ih: Any, w_hh: Any, *rest: Any) -> Any:
+        return like(x), like(h), like(w_ih), like(w_hh), *(meta((w_hh.shape[0],), x.dtype) for _ in range(biases))
+
+    return shapes
+
+
 def _heads(qkv: Any, bias: Any, num_heads: int) -> Any:
     batch, length, width = qkv.shape
     return [meta((batch, num_heads, length, width // 3 // num_heads), qkv.dtype)] * 3
@@ -356,5 +377,9 @@ def _heads(qkv: Any, bias: Any, num_heads: int) -> Any:
 
 register(plain(_lstm), "_lstm_layer")
 register(plain(_lstm_backward), "_lstm_layer_backward")
+register(plain(_gru), "_gru_layer")
+register(plain(_rnn_backward(2)), "_gru_layer_backward")
+register(plain(_rnn), "_rnn_layer")
+register(plain(_rnn_backward(1)), "_rnn_layer_backward")
 register(plain(_heads), "_transform_bias_rescale_qkv")
 register(sized(1), "_pack_padded_sequence_backward")

@@ -1,0 +1,132 @@
+"""One GRU layer, or one of a plain recurrent network, over all its steps, forwards and backwards, on arrays.
+
+Rows of all steps lie one after the other, as in `lstm`; gates of a GRU come in the order reset, keep, fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .compiled import C, tanh
+from .lstm import states_before, steps
+
+
+def _step(gates: Any, added: Any, bias: Any, before: Any, inner: Any, out: Any) -> None:
+    """The next state of some rows. ``gates`` hold what the input adds, those of reset and keep with the sign changed;
+    they become the values of the gates. ``inner`` becomes what the state adds to the fresh one."""
+    hidden = out.shape[1]
+    if C is not None and C.gru_step(gates, added, bias, before, inner, out):
+        return
+    both, fresh = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
+    both += added[:, : 2 * hidden]
+    np.exp(both, out=both)
+    both += 1
+    np.reciprocal(both, out=both)
+    np.copyto(inner, added[:, 2 * hidden :])
+    if bias is not None:
+        inner += bias
+    fresh += inner * both[:, :hidden]
+    np.tanh(fresh, out=fresh)
+    np.subtract(before, fresh, out=out)
+    out *= both[:, hidden:]
+    out += fresh
+
+
+def forward(
+    x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, sizes: Sequence[int], reverse: bool
+) -> tuple[Any, Any, Any, Any]:
+    """Outputs, the last state, and for backward the gates and the inner sums of all rows."""
+    hidden = w_hh.shape[1]
+    sign = np.full(3 * hidden, -1, x.dtype)
+    sign[2 * hidden :] = 1
+    gates = x.dot((w_ih * sign[:, None]).T)
+    bias = None
+    if b_ih is not None:
+        whole = b_ih * sign
+        whole[: 2 * hidden] -= b_hh[: 2 * hidden]
+        gates += whole
+        bias = np.ascontiguousarray(b_hh[2 * hidden :])
+    recurrent = (w_hh * sign[:, None]).T
+    outputs = np.empty((x.shape[0], hidden), x.dtype)
+    inner = np.empty_like(outputs)
+    h = h0.copy()
+    for start, size in steps(sizes, reverse):
+        rows = slice(start, start + size)
+        _step(gates[rows], h[:size].dot(recurrent), bias, h[:size], inner[rows], outputs[rows])
+        h[:size] = outputs[rows]
+    return outputs, h, gates, inner
+
+
+def backward(
+    grad: Any, grad_h: Any, x: Any, h0: Any, w_ih: Any, w_hh: Any, outputs: Any, gates: Any, inner: Any,
+    sizes: Sequence[int], reverse: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Gradients of input, first state, both weights and both biases."""
+    hidden = w_hh.shape[1]
+    reset, keep, fresh = (gates[:, i * hidden : (i + 1) * hidden] for i in range(3))
+    earlier = states_before(outputs, h0, sizes, reverse)
+    left = 1 - keep
+    by_fresh = left * (1 - fresh * fresh)
+    by_keep = (earlier - fresh) * keep * left
+    by_reset = inner * reset * (1 - reset)
+    of_state, of_input = np.empty_like(gates), np.empty_like(gates)
+    dh = grad_h.copy()
+    for start, size in steps(sizes, not reverse):
+        rows = slice(start, start + size)
+        dhs, d = dh[:size], of_state[rows]
+        dhs += grad[rows]
+        dfresh = np.multiply(dhs, by_fresh[rows], out=of_input[rows, 2 * hidden :])
+        np.multiply(dfresh, by_reset[rows], out=d[:, :hidden])
+        np.multiply(dhs, by_keep[rows], out=d[:, hidden : 2 * hidden])
+        np.multiply(dfresh, reset[rows], out=d[:, 2 * hidden :])
+        dhs *= keep[rows]
+        dhs += d.dot(w_hh)
+    of_input[:, : 2 * hidden] = of_state[:, : 2 * hidden]
+    ones = np.ones(x.shape[0], x.dtype)
+    return (
+        of_input.dot(w_ih),
+        dh,
+        of_input.T.dot(x),
+        of_state.T.dot(earlier),
+        ones.dot(of_input),
+        ones.dot(of_state),
+    )
+
+
+def plain_forward(
+    x: Any, h0: Any, w_ih: Any, w_hh: Any, bias: Any, sizes: Sequence[int], reverse: bool, relu: bool
+) -> tuple[Any, Any]:
+    """Outputs and the last state of a layer whose state is tanh or relu of what input and state add up to."""
+    outputs = x.dot(w_ih.T)
+    if bias is not None:
+        outputs += bias
+    h = h0.copy()
+    for start, size in steps(sizes, reverse):
+        out = outputs[start : start + size]
+        out += h[:size].dot(w_hh.T)
+        if relu:
+            np.maximum(out, 0, out=out)
+        else:
+            tanh(out, out=out)
+        h[:size] = out
+    return outputs, h
+
+
+def plain_backward(
+    grad: Any, grad_h: Any, x: Any, h0: Any, w_ih: Any, w_hh: Any, outputs: Any, sizes: Sequence[int], reverse: bool,
+    relu: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Gradients of input, first state, both weights and the bias."""
+    sums = (~(outputs <= 0)).astype(x.dtype) if relu else 1 - outputs * outputs
+    dh = grad_h.copy()
+    for start, size in steps(sizes, not reverse):
+        rows = slice(start, start + size)
+        dhs = dh[:size]
+        dhs += grad[rows]
+        sums[rows] *= dhs
+        np.dot(sums[rows], w_hh, out=dhs)
+    dw_hh = sums.T.dot(states_before(outputs, h0, sizes, reverse))
+    return sums.dot(w_ih), dh, sums.T.dot(x), dw_hh, np.ones(x.shape[0], x.dtype).dot(sums)
