@@ -154,6 +154,8 @@ def test_a_forked_child_has_a_track_of_its_own(tmp_path: Path) -> None:
     assert child.end_ns.max() <= parent.end_ns[0]
     (exp,) = [event for event in prof.events() if event.name == "aten::exp"]
     assert exp.input_shapes == [[3]]
+    assert {event.name: event.device_index for event in prof.events()}["parent"] == os.getpid()
+    assert exp.device_index == exp.device_resource_id == pid
     prof.export_chrome_trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert {event["pid"] for event in events if event.get("name") == "aten::exp"} == {pid}

@@ -1,8 +1,10 @@
 """Stacks of ops, Python functions as events, and calls of modules."""
 
 import gc
+import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,7 +217,7 @@ def _no_other_collections() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_other_collections")
 @pytest.mark.parametrize("with_stack", [False, True])
-def test_garbage_collections_are_events_when_asked_for(with_stack: bool) -> None:
+def test_garbage_collections_are_events_when_asked_for(with_stack: bool, tmp_path: Path) -> None:
     config = _ExperimentalConfig(record_python_gc_info=True)
     with profile(with_stack=with_stack, experimental_config=config) as prof:
         with record_function("before"):
@@ -230,6 +232,10 @@ def test_garbage_collections_are_events_when_asked_for(with_stack: bool) -> None
     # Of the category of Python functions, but none of them: it is a row of its own in averages.
     assert (pause.activity_type, pause.is_python_function, pause.python_id) == ("python_function", False, -1)
     assert [row.key for row in prof.key_averages()] == ["before", "Python GC", "after"]
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    (written,) = [event for event in trace["traceEvents"] if event["name"] == "Python GC"]
+    assert list(written["args"]) == ["Ev Idx"]
     with profile() as prof:
         gc.collect()
     assert prof.events() == []

@@ -457,7 +457,7 @@ def _cpu_parent(view: View, place: int) -> FunctionEvent | None:
 
 def _device_index(view: View, place: int) -> int:
     track = view.track(place)
-    number: int = track.device_index if track.device_type else view.metrics.capture.pid
+    number: int = track.device_index if track.device_type else track.pid or view.metrics.capture.pid
     return number
 
 

@@ -247,7 +247,7 @@ class _Trace:
         metrics, count = self.metrics, len(part)
         lines = Lines(count).micros(metrics.start_ns[part] + self._origin_ns).text(',"dur":')
         ends = arguments(part, lines.micros(metrics.total_ns[part]).text(',"args":{'))
-        lines.text(',"Ev Idx":').number(index)
+        lines.text('"Ev Idx":').number(index)
         pieces = [b""] * (3 * count)
         pieces[0::3] = self._heads.take(part)
         pieces[1::3] = lines.split()
@@ -332,6 +332,7 @@ class _Trace:
             lines.text(',"Fwd thread id":').number(metrics.forward_thread[part]).only(numbered, since)
         if self._record_ids is not None:
             lines.text(',"Record function id":').number(self._record_ids[part])
+        lines.text(",")
         found = self._ends.take(part)
         if metrics.capture.options.call_stacks:
             found = [self._call_stack(place) + end for place, end in zip(part.tolist(), found)]
@@ -359,10 +360,13 @@ class _Trace:
         metrics = self.metrics
         outer = metrics.python_parents[part]
         inside = outer >= 0
+        begin = lines.width
         lines.text('"Python parent id":').texts(["null", ""], inside.view(np.uint8))
         since = lines.width
         lines.number(np.maximum(outer, 0)).only(inside, since)
-        lines.text(',"Python id":').number(metrics.python_ids[part])
+        lines.text(',"Python id":').number(metrics.python_ids[part]).text(",")
+        # Pauses of the garbage collector are no functions.
+        lines.only(metrics.is_function[part], begin)
         found = self._ends.take(part)
         if metrics.capture.options.call_stacks:
             rows = zip(part.tolist(), metrics.track[part].tolist(), found)

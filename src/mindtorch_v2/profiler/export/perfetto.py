@@ -178,13 +178,13 @@ class _Writer:
     def _begins(self, places: Ints, uuid: int) -> Iterator[bytes]:
         metrics = self.metrics
         opening = Messages(len(places)).raw(number(_TYPE, _BEGIN) + number(_TRACK, uuid))
-        python = metrics.is_python[places]
+        python, function = metrics.is_python[places], metrics.is_function[places]
         for name, values, where in (
             ("External id", metrics.external_ids[places], ~python),
             ("Sequence number", metrics.seq[places], metrics.seq[places] >= 0),
             ("Fwd thread id", metrics.forward_thread[places], metrics.seq[places] >= 0),
-            ("Python id", metrics.python_ids[places], python),
-            ("Python parent id", metrics.python_parents[places], python & (metrics.python_parents[places] >= 0)),
+            ("Python id", metrics.python_ids[places], function),
+            ("Python parent id", metrics.python_parents[places], function & (metrics.python_parents[places] >= 0)),
         ):
             if where.any():
                 opening.joined(self._annotations(name, np.maximum(values, 0), where))
