@@ -13,6 +13,7 @@ from . import _codegen, _forward, _tap
 from ._compute import list_wrapper, result_type
 from ._slow import evaluate, slow
 from .autograd.node import Node
+from .kernels.compiled import stand_in
 
 if TYPE_CHECKING:
     from ._op import Op
@@ -56,9 +57,9 @@ def materialize(op: Op) -> types.FunctionType:
     if op.kernel is not None:
         NAMESPACE[f"K_{ident}"] = op.kernel
     if op.ufunc is not None:
-        NAMESPACE[f"U_{ident}"] = op.ufunc
+        NAMESPACE[f"U_{ident}"] = stand_in(op.ufunc)
     if op.base is not None and op.base.ufunc is not None:
-        NAMESPACE[f"U_{op.base.ident}"] = op.base.ufunc
+        NAMESPACE[f"U_{op.base.ident}"] = stand_in(op.base.ufunc)
     if op.base is not None and op.base.kernel is not None:
         NAMESPACE[f"K_{op.base.ident}"] = op.base.kernel
     if op.fast is not None:

@@ -168,7 +168,13 @@ typedef struct {
 enum { CONTIGUOUS = 0x1, ALIGNED = 0x100, WRITEABLE = 0x400 };
 
 static PyTypeObject *array_type;
-static PyObject *F32, *F64, *I64;
+static PyObject *F32, *F64, *I64, *F16, *BF16, *BOOL;
+
+/* An uninitialised array of the shape of another and of the type given (a reference that is taken over), or of its own
+ * type: NumPy's function, at its place in the table of functions that NumPy's ABI fixes. */
+typedef PyObject *(*NewLike)(PyObject *prototype, int order, PyObject *descr, int subok);
+enum { NEW_LIKE = 277, KEEP_ORDER = 2 };
+static NewLike new_like;
 
 INLINE int plain(PyObject *object, PyObject *descr, int flags) {
     Array *a = (Array *)object;
@@ -191,6 +197,14 @@ INLINE Py_ssize_t count_of(PyObject *object) {
 INLINE int apart(PyObject *x, PyObject *out, Py_ssize_t bytes) {
     char *a = ((Array *)x)->data, *b = ((Array *)out)->data;
     return a == b || a + bytes <= b || b + bytes <= a;
+}
+
+INLINE int of_one_shape(PyObject *x, PyObject *y) {
+    Array *a = (Array *)x, *b = (Array *)y;
+    if (a->nd != b->nd) return 0;
+    for (int i = 0; i < a->nd; i++)
+        if (a->dimensions[i] != b->dimensions[i]) return 0;
+    return 1;
 }
 
 INLINE void *data_of(PyObject *object) { return ((Array *)object)->data; }
@@ -420,28 +434,27 @@ static PyObject *threshold_backward(PyObject *module, PyObject *const *args, Py_
     Py_RETURN_TRUE;
 }
 
-/* Stand-ins for NumPy's own ufuncs: large plain arrays are done here, all else is passed on. */
-#define FEW 2048
+/* Stand-ins for NumPy's own ufuncs: plain arrays are done here, all else is passed on. */
 
-static PyObject *numpy_exp, *numpy_tanh, *numpy_empty, *numpy_empty_like, *out_name;
+static PyObject *out_name;
+
+/* What is given as out=: NULL with *known where nothing is; not *known for what only NumPy takes. */
+INLINE PyObject *given_out(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject *descr, int *known) {
+    *known = 1;
+    if (!names) return NULL;
+    *known = PyTuple_GET_SIZE(names) == 1 && PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), out_name) == 0;
+    if (!*known || args[count] == Py_None) return NULL;
+    *known = writable(args[count], descr) && of_one_shape(args[0], args[count]);
+    return *known ? args[count] : NULL;
+}
 
 static PyObject *stand_in(PyObject *ufunc, Part part, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *out = NULL;
-    int known = count == 1 && readable(args[0], F32) && count_of(args[0]) > FEW;
-    if (known && names) {
-        known = PyTuple_GET_SIZE(names) == 1 && PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), out_name) == 0;
-        if (known && args[1] != Py_None) {
-            Array *a = (Array *)args[0], *b = (Array *)args[1];
-            known = writable(args[1], F32) && a->nd == b->nd;
-            for (int i = 0; known && i < a->nd; i++) known = a->dimensions[i] == b->dimensions[i];
-            known = known && apart(args[0], args[1], 4 * count_of(args[0]));
-            if (known) out = Py_NewRef(args[1]);
-        }
-    }
-    if (!known) return PyObject_Vectorcall(ufunc, args, count, names);
-    if (!out) out = PyObject_CallOneArg(numpy_empty_like, args[0]);
+    int known = count == 1 && readable(args[0], F32);
+    PyObject *out = known ? given_out(args, 1, names, F32, &known) : NULL;
+    Py_ssize_t n = known ? count_of(args[0]) : 0;
+    if (!known || (out && !apart(args[0], out, 4 * n))) return PyObject_Vectorcall(ufunc, args, count, names);
+    out = out ? Py_NewRef(out) : new_like(args[0], KEEP_ORDER, NULL, 0);
     if (!out) return NULL;
-    Py_ssize_t n = count_of(args[0]);
     Floats work = {data_of(args[0]), NULL, data_of(out), 1};
     BEGIN(n)
     run(part, &work, n, 1, HEAVY);
@@ -452,12 +465,172 @@ static PyObject *stand_in(PyObject *ufunc, Part part, PyObject *const *args, Py_
 LOOP(exp, exp_of)
 LOOP(tanh, tanh_of)
 
+static PyObject *numpy_exp, *numpy_tanh, *numpy_empty;
+
 static PyObject *exp_(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return stand_in(numpy_exp, exp_part, args, count, names);
 }
 
 static PyObject *tanh_(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return stand_in(numpy_tanh, tanh_part, args, count, names);
+}
+
+/* ------------------------------------------------------------------------------------------------ arithmetic */
+
+/* Floats of 16 bits, as bits: without branches, so that loops over them become vectors. */
+INLINE float from_half(uint16_t h) {
+    int32_t bits = (h & 0x7fff) << 13;
+    float x = from_bits(bits) * 0x1p112f; /* the exponents are 112 apart */
+    bits = bits >= 0x7c00 << 13 ? bits | 0x7f800000 : to_bits(x);
+    return from_bits(bits | (int32_t)((uint32_t)(h & 0x8000) << 16));
+}
+
+INLINE uint16_t to_half(float x) {
+    uint32_t bits = (uint32_t)to_bits(x), sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    /* Below the least normal number the sum with 1/2 rounds to its step; else to even by hand, a carry included. */
+    uint32_t small = (uint32_t)to_bits(from_bits((int32_t)bits) + 0.5f) - 0x3f000000;
+    uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112 << 23)) >> 13;
+    uint32_t result = bits < 113 << 23 ? small : normal;
+    result = bits >= 0x477ff000 ? 0x7c00 : result; /* 65520 and more */
+    result = bits > 0x7f800000 ? 0x7e00 | (bits >> 13 & 0x3ff) : result;
+    return (uint16_t)(result | sign);
+}
+
+INLINE float from_brain(uint16_t b) { return from_bits((int32_t)((uint32_t)b << 16)); }
+
+INLINE uint16_t to_brain(float x) {
+    uint32_t bits = (uint32_t)to_bits(x);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
+}
+
+#define SAME(X) (X)
+
+typedef struct {
+    const void *x, *y;
+    void *out;
+    int one; /* whether y is a single number */
+} Operands;
+
+#define OPERATION(NAME, TYPE, RESULT, READ, WRITE, OPERATOR)                                                           \
+    WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
+        const Operands *a = work;                                                                                      \
+        const TYPE *x = a->x, *y = a->y;                                                                               \
+        RESULT *out = a->out;                                                                                          \
+        if (a->one) {                                                                                                  \
+            TYPE number = *y;                                                                                          \
+            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(READ(x[i]) OPERATOR READ(number));              \
+        } else {                                                                                                       \
+            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(READ(x[i]) OPERATOR READ(y[i]));                \
+        }                                                                                                              \
+    }
+
+enum { KINDS = 5 }; /* of elements: float32, float64, int64, float16, bfloat16 */
+
+INLINE int kind_of(PyObject *object) {
+    PyObject *descr = ((Array *)object)->descr;
+    return descr == F32 ? 0 : descr == F64 ? 1 : descr == I64 ? 2 : descr == F16 ? 3 : descr == BF16 ? 4 : KINDS;
+}
+
+/* Two plain arrays of one shape and type, or an array and a number of its type; all else is NumPy's. */
+INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, PyObject *const *args, Py_ssize_t count,
+                           PyObject *names) {
+    int known = count == 2 && Py_TYPE(args[0]) == array_type, kind = known ? kind_of(args[0]) : KINDS;
+    known = kind < KINDS && loops[kind];
+    PyObject *descr = known ? ((Array *)args[0])->descr : NULL, *out = NULL;
+    known = known && readable(args[0], descr) && readable(args[1], descr);
+    int one = known && ((Array *)args[1])->nd == 0;
+    known = known && (one || of_one_shape(args[0], args[1]));
+    if (known && names) out = given_out(args, 2, names, made ? made : descr, &known);
+    Py_ssize_t n = known ? count_of(args[0]) : 0;
+    if (known && out) {
+        Py_ssize_t bytes = n * (kind == 0 ? 4 : kind < 3 ? 8 : 2);
+        known = !made && apart(args[0], out, bytes) && (one || apart(args[1], out, bytes));
+    }
+    if (!known) return PyObject_Vectorcall(ufunc, args, count, names);
+    out = out ? Py_NewRef(out) : new_like(args[0], KEEP_ORDER, Py_XNewRef(made), 0);
+    if (!out) return NULL;
+    Operands work = {data_of(args[0]), data_of(args[1]), data_of(out), one};
+    BEGIN(n)
+    run(loops[kind], &work, n, 1, LIGHT / 4);
+    END
+    return out;
+}
+
+#define FLOATS(NAME, OPERATOR)                                                                                         \
+    OPERATION(NAME##_f32, float, float, SAME, SAME, OPERATOR)                                                          \
+    OPERATION(NAME##_f64, double, double, SAME, SAME, OPERATOR)                                                        \
+    OPERATION(NAME##_f16, uint16_t, uint16_t, from_half, to_half, OPERATOR)                                            \
+    OPERATION(NAME##_bf16, uint16_t, uint16_t, from_brain, to_brain, OPERATOR)
+
+#define STANDS_FOR(NAME, INTEGERS)                                                                                     \
+    static PyObject *numpy_##NAME;                                                                                     \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
+        static const Part loops[KINDS] = {NAME##_f32, NAME##_f64, INTEGERS, NAME##_f16, NAME##_bf16};                  \
+        return operation(numpy_##NAME, loops, NULL, args, count, names);                                               \
+    }
+
+FLOATS(add, +)
+FLOATS(subtract, -)
+FLOATS(multiply, *)
+FLOATS(divide, /)
+OPERATION(add_i64, uint64_t, uint64_t, SAME, SAME, +) /* unsigned, so that they wrap around */
+OPERATION(subtract_i64, uint64_t, uint64_t, SAME, SAME, -)
+OPERATION(multiply_i64, uint64_t, uint64_t, SAME, SAME, *)
+STANDS_FOR(add, add_i64)
+STANDS_FOR(subtract, subtract_i64)
+STANDS_FOR(multiply, multiply_i64)
+STANDS_FOR(divide, NULL)
+
+#define COMPARISON(NAME, OPERATOR)                                                                                     \
+    OPERATION(NAME##_f32, float, uint8_t, SAME, SAME, OPERATOR)                                                        \
+    OPERATION(NAME##_f64, double, uint8_t, SAME, SAME, OPERATOR)                                                       \
+    OPERATION(NAME##_i64, int64_t, uint8_t, SAME, SAME, OPERATOR)                                                      \
+    OPERATION(NAME##_f16, uint16_t, uint8_t, from_half, SAME, OPERATOR)                                                \
+    OPERATION(NAME##_bf16, uint16_t, uint8_t, from_brain, SAME, OPERATOR)                                              \
+    static PyObject *numpy_##NAME;                                                                                     \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
+        static const Part loops[KINDS] = {NAME##_f32, NAME##_f64, NAME##_i64, NAME##_f16, NAME##_bf16};                \
+        return operation(numpy_##NAME, loops, BOOL, args, count, names);                                               \
+    }
+
+COMPARISON(equal, ==)
+COMPARISON(not_equal, !=)
+COMPARISON(less, <)
+COMPARISON(less_equal, <=)
+COMPARISON(greater, >)
+COMPARISON(greater_equal, >=)
+
+#define CONVERSION(NAME, TYPE, RESULT, FUNCTION)                                                                       \
+    WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
+        const Operands *a = work;                                                                                      \
+        const TYPE *x = a->x;                                                                                          \
+        RESULT *out = a->out;                                                                                          \
+        SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = FUNCTION(x[i]);                                           \
+    }
+
+CONVERSION(half_to_float, uint16_t, float, from_half)
+CONVERSION(float_to_half, float, uint16_t, to_half)
+CONVERSION(brain_to_float, uint16_t, float, from_brain)
+CONVERSION(float_to_brain, float, uint16_t, to_brain)
+
+/* convert(x, out): from 16 bits to float32 or back. */
+static PyObject *convert(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || Py_TYPE(args[0]) != array_type || Py_TYPE(args[1]) != array_type) Py_RETURN_FALSE;
+    PyObject *from = ((Array *)args[0])->descr, *to = ((Array *)args[1])->descr;
+    Part part = from == F16 && to == F32    ? half_to_float
+                : from == F32 && to == F16  ? float_to_half
+                : from == BF16 && to == F32 ? brain_to_float
+                : from == F32 && to == BF16 ? float_to_brain
+                                            : NULL;
+    if (!part || !readable(args[0], from) || !writable(args[1], to) || !of_one_shape(args[0], args[1])) Py_RETURN_FALSE;
+    Operands work = {data_of(args[0]), NULL, data_of(args[1]), 0};
+    Py_ssize_t n = count_of(args[0]);
+    BEGIN(n)
+    run(part, &work, n, 1, LIGHT);
+    END
+    Py_RETURN_TRUE;
 }
 
 /* ------------------------------------------------------------------------------------------------ rows */
@@ -1325,10 +1498,33 @@ static PyObject *adam(PyObject *module, PyObject *const *args, Py_ssize_t count)
 
 /* ------------------------------------------------------------------------------------------------ module */
 
-/* setup(sample, float64 dtype, int64 dtype, numpy): whether arrays are laid out as assumed; sample is a writable (2, 3)
- * array of float32. */
+static const struct {
+    const char *name;
+    PyObject **function;
+} borrowed[] = {
+    {"exp", &numpy_exp}, {"tanh", &numpy_tanh}, {"empty", &numpy_empty}, {"add", &numpy_add},
+    {"subtract", &numpy_subtract}, {"multiply", &numpy_multiply}, {"divide", &numpy_divide}, {"equal", &numpy_equal},
+    {"not_equal", &numpy_not_equal}, {"less", &numpy_less}, {"less_equal", &numpy_less_equal},
+    {"greater", &numpy_greater}, {"greater_equal", &numpy_greater_equal},
+};
+
+/* Whether NumPy's table of functions makes an array like the sample. */
+static int find_new_like(PyObject *table, PyObject *sample) {
+    void **functions = PyCapsule_GetPointer(table, PyCapsule_GetName(table));
+    if (!functions) return -1;
+    new_like = (NewLike)functions[NEW_LIKE];
+    PyObject *made = new_like(sample, KEEP_ORDER, NULL, 0);
+    if (!made) return -1;
+    int fits = Py_TYPE(made) == Py_TYPE(sample) && ((Array *)made)->descr == ((Array *)sample)->descr &&
+               of_one_shape(made, sample);
+    Py_DECREF(made);
+    return fits;
+}
+
+/* setup(sample, numpy, table, dtypes of float64, int64, float16, bfloat16, bool): whether arrays are laid out as assumed;
+ * sample is a writable (2, 3) array of float32, table what NumPy keeps its functions for C in. */
 static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 4) Py_RETURN_FALSE;
+    if (count != 8) Py_RETURN_FALSE;
     Py_buffer view;
     if (PyObject_GetBuffer(args[0], &view, PyBUF_RECORDS) < 0) return NULL;
     PyObject *descr = PyObject_GetAttrString(args[0], "dtype");
@@ -1340,22 +1536,23 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count
                (a->flags & flags) == flags;
     PyBuffer_Release(&view);
     if (!descr) return NULL;
-    if (fits) {
-        array_type = Py_TYPE(args[0]);
-        F32 = descr;
-        F64 = Py_NewRef(args[1]);
-        I64 = Py_NewRef(args[2]);
-        numpy_exp = PyObject_GetAttrString(args[3], "exp");
-        numpy_tanh = PyObject_GetAttrString(args[3], "tanh");
-        numpy_empty = PyObject_GetAttrString(args[3], "empty");
-        numpy_empty_like = PyObject_GetAttrString(args[3], "empty_like");
-        out_name = PyUnicode_InternFromString("out");
-        if (!numpy_exp || !numpy_tanh || !numpy_empty || !numpy_empty_like || !out_name) return NULL;
-    }
-    return PyBool_FromLong(fits);
+    if (fits) fits = find_new_like(args[2], args[0]);
+    if (fits < 0) return NULL;
+    if (!fits) Py_RETURN_FALSE;
+    array_type = Py_TYPE(args[0]);
+    F32 = descr;
+    PyObject **dtypes[] = {&F64, &I64, &F16, &BF16, &BOOL};
+    for (int i = 0; i < 5; i++) *dtypes[i] = Py_NewRef(args[3 + i]);
+    for (size_t i = 0; i < sizeof borrowed / sizeof *borrowed; i++)
+        if (!(*borrowed[i].function = PyObject_GetAttrString(args[1], borrowed[i].name))) return NULL;
+    out_name = PyUnicode_InternFromString("out");
+    return out_name ? PyBool_FromLong(1) : NULL;
 }
 
 #define METHOD(NAME, FUNCTION) {NAME, (PyCFunction)(void (*)(void))FUNCTION, METH_FASTCALL, NULL}
+
+#define PAIR(NAME)                                                                                                     \
+    {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL | METH_KEYWORDS, #NAME "(x, y, /, out=None)\n--\n\n"}
 
 #define STAND_IN(NAME, FUNCTION)                                                                                       \
     {NAME, (PyCFunction)(void (*)(void))FUNCTION, METH_FASTCALL | METH_KEYWORDS, NAME "(x, /, out=None)\n--\n\n"}
@@ -1365,6 +1562,17 @@ static PyMethodDef methods[] = {
     {"set_threads", set_threads, METH_O, NULL},
     STAND_IN("exp", exp_),
     STAND_IN("tanh", tanh_),
+    PAIR(add),
+    PAIR(subtract),
+    PAIR(multiply),
+    PAIR(divide),
+    PAIR(equal),
+    PAIR(not_equal),
+    PAIR(less),
+    PAIR(less_equal),
+    PAIR(greater),
+    PAIR(greater_equal),
+    METHOD("convert", convert),
     METHOD("sigmoid", sigmoid),
     METHOD("gelu", gelu),
     METHOD("gelu_tanh", gelu_tanh),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -267,3 +268,79 @@ def test_memory_that_overlaps_is_left_to_numpy() -> None:
     assert not C.gelu(x[1:], x[:-1])
     assert not C.silu_backward(x[1:], x[1:], x[:-1])
     assert not C.threshold_backward(x[1:], x[1:], 0, x[:-1])
+
+
+# --- stand-ins for ufuncs ---------------------------------------------------------------------------------------------
+
+KINDS = [np.float32, np.float64, np.int64, np.float16, ml_dtypes.bfloat16]
+
+
+def assert_same(got: np.ndarray, wanted: np.ndarray) -> None:
+    assert type(got) is np.ndarray
+    assert got.dtype == wanted.dtype
+    np.testing.assert_array_equal(got.astype(np.float64), wanted.astype(np.float64))
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ufunc", list(compiled.STAND_INS), ids=lambda ufunc: ufunc.__name__)
+def test_stand_ins_do_what_ufuncs_do(ufunc: np.ufunc, kind: type) -> None:
+    a, b = (40 * normal(5, 37)).astype(kind), (40 * normal(5, 37, seed=1)).astype(kind)
+    b[0, 0], number = a[0, 0], np.asarray(3, kind)
+    stand_in = compiled.stand_in(ufunc)
+    with np.errstate(all="ignore"):
+        for x, y in ((a, b), (a, number), (a, a), (a[:, :1], b), (a.T, b.T), (a[:, ::2], b[:, ::2]), (a[:0], b[:0])):
+            assert_same(stand_in(x, y), ufunc(x, y))
+        assert_same(np.asarray(stand_in(number, number)), np.asarray(ufunc(number, number)))
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply])
+def test_stand_ins_write_where_they_are_told(ufunc: np.ufunc, kind: type) -> None:
+    a, b = (9 * normal(4, 9)).astype(kind), (9 * normal(4, 9, seed=1)).astype(kind)
+    stand_in, wanted = compiled.stand_in(ufunc), ufunc(a, b)
+    for out in (np.empty_like(a), np.empty((4, 18), kind)[:, ::2], a.copy()):
+        assert stand_in(a, b, out=out) is out
+        assert_same(np.ascontiguousarray(out), wanted)
+    first = a.copy()
+    assert stand_in(first, b, out=first) is first
+    assert_same(first, wanted)
+    flat = a.reshape(-1)
+    wanted = ufunc(flat[:-1], flat[1:])
+    stand_in(flat[:-1], flat[1:], out=flat[1:])  # overlapping memory
+    assert_same(flat[1:], wanted)
+
+
+@needs_compiled
+def test_stand_ins_leave_the_rest_to_numpy() -> None:
+    assert compiled.stand_in(np.hypot) is np.hypot
+    add = compiled.stand_in(np.add)
+    a = np.arange(6.0).reshape(2, 3)
+    assert_same(add(a, a, dtype=np.float32), np.add(a, a, dtype=np.float32))
+    assert add(1, 2) == 3
+    with pytest.raises(ValueError, match="broadcast"):
+        add(a, np.zeros(4))
+    with pytest.raises(TypeError):
+        add(a)
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
+def test_conversions_of_16_bits(kind: type) -> None:
+    every = np.arange(1 << 16).astype(np.uint16).view(kind)
+    wider = np.empty(every.shape, F32)
+    assert C.convert(every, wider)
+    with np.errstate(all="ignore"):
+        expected = every.astype(F32)
+        np.testing.assert_array_equal(wider, expected)
+        middles = ((expected[:-1].astype(np.float64) + expected[1:]) / 2).astype(F32)
+        steps = [expected, middles, np.nextafter(middles, F32(0)), np.nextafter(middles, F32(np.inf)), -middles]
+        values = np.concatenate([*steps, normal(1000) * F32(1e-6)])
+        rounded = values.astype(kind)
+    narrower = np.empty(values.shape, kind)
+    assert C.convert(values, narrower)
+    number = ~np.isnan(values)
+    np.testing.assert_array_equal(narrower.view(np.uint16)[number], rounded.view(np.uint16)[number])
+    assert np.isnan(narrower[~number].astype(F32)).all()
+    assert not C.convert(values, values.copy())

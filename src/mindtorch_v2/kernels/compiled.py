@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 F32 = np.dtype(np.float32)
@@ -23,16 +24,26 @@ def _load() -> Any:
         return None
     try:
         module = importlib.import_module(".._kernels", __package__)
-    except ImportError:
+        table = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
+    except (ImportError, AttributeError):
         return None
-    return module if module.setup(np.zeros((2, 3), F32), np.dtype(np.float64), np.dtype(np.int64), np) else None
+    dtypes = (np.dtype(t) for t in (np.float64, np.int64, np.float16, ml_dtypes.bfloat16, np.bool_))
+    return module if module.setup(np.zeros((2, 3), F32), np, table, *dtypes) else None
 
 
 C: Any = _load()
 
-# Ufuncs that have a faster loop for large arrays of float32.
+# Ufuncs that have a faster loop for plain arrays of float32.
 exp: Any = np.exp if C is None else C.exp
 tanh: Any = np.tanh if C is None else C.tanh
+
+_PAIRS = "add subtract multiply divide equal not_equal less less_equal greater greater_equal"
+STAND_INS: dict[Any, Any] = {} if C is None else {getattr(np, name): getattr(C, name) for name in _PAIRS.split()}
+
+
+def stand_in(ufunc: Any) -> Any:
+    """A function that does what a ufunc does, plain arrays in a fraction of the time; or the ufunc itself."""
+    return STAND_INS.get(ufunc, ufunc)
 
 
 def in_one_pass(function: Function) -> Function:
