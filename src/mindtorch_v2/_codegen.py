@@ -371,9 +371,8 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     lines.add("return t0_")
 
 
-def finish_view(lines: Lines, op: Any, flags: int) -> None:
-    """Wrap `r0`, a view of the first argument, into a tensor that shares its storage."""
-    first = op.schema.arguments[0].python_name
+def _look(lines: Lines, first: str, flags: int) -> None:
+    """What the helper's `look` does; leaves the lines inside an `if` for views that are watched."""
     lines.add(
         "t0_ = NEW(Tensor)",
         "t0_._a = r0",
@@ -397,8 +396,18 @@ def finish_view(lines: Lines, op: Any, flags: int) -> None:
         "    w.replay = None if b.replay is None else COMPOSED(b.replay, t0_)",
         "w.version = v.version if type(v) is STORAGE else VIEW_VERSION(v)",
     )
+
+
+def finish_view(lines: Lines, op: Any, flags: int) -> None:
+    """Wrap `r0`, a view of the first argument, into a tensor that shares its storage."""
+    first = op.schema.arguments[0].python_name
+    if _tap.HELPER is not None:
+        lines.add("watched = GRAD()", f"t0_ = LOOK({first}, r0, watched)", "if watched:")
+        lines.depth += 1
+    else:
+        _look(lines, first, flags)
     if op.replay is not None:
-        lines.add(f"w.replay = REPLAY_{op.ident}(b, {signature(op, defaults=False)})")
+        lines.add(f"t0_._view.replay = REPLAY_{op.ident}({first}._view, {signature(op, defaults=False)})")
     need = _load_edges(lines, op)
     if need:
         lines.add(f"if {need}:")

@@ -40,6 +40,11 @@ static struct {
     PyTypeObject *tensor, *parameter, *counted;
     Py_ssize_t array_offset, graph_offset, storage_offset, view_offset; /* the slots of a tensor */
     Py_ssize_t node_offsets[6]; /* edges, saved, seq, shape, dtype, hooks */
+    PyTypeObject *storage, *view;
+    Py_ssize_t base_offset, version_offset, replay_offset; /* the slots of a view */
+    PyObject *composed, *view_version;
+    PyTypeObject *leaf, *output;
+    Py_ssize_t leaf_array_offset, output_node_offset;
     int recording, flags;
 } given;
 
@@ -584,6 +589,16 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
     return 0;
 }
 
+/* What tensors on the same memory share: Storage of `_storage`, and one that reports its end. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *version, *weakrefs;
+} Storage;
+typedef struct {
+    Storage storage;
+    long long nbytes;
+} Counted;
+
 /* A plain tensor on a new array, in no graph. */
 static PyObject *wrap(PyObject *module, PyObject *array) {
     PyObject *tensor = given.tensor->tp_alloc(given.tensor, 0);
@@ -593,6 +608,61 @@ static PyObject *wrap(PyObject *module, PyObject *array) {
         *(PyObject **)(slots + given.graph_offset) = Py_NewRef(Py_None);
         *(PyObject **)(slots + given.storage_offset) = Py_NewRef(Py_None);
         *(PyObject **)(slots + given.view_offset) = Py_NewRef(Py_None);
+    }
+    return tensor;
+}
+
+/* The version that a new view of this memory is good for. */
+static PyObject *version_now(PyObject *storage) {
+    if (Py_TYPE(storage) != given.storage && Py_TYPE(storage) != given.counted)
+        return PyObject_CallOneArg(given.view_version, storage);
+    return Py_XNewRef(((Storage *)storage)->version);
+}
+
+/* How `tensor` is a view: of what its source is a view of, or else of the source itself. */
+static PyObject *view_of(PyObject *source, PyObject *tensor, PyObject *storage) {
+    PyObject *outer = *(PyObject **)((char *)source + given.view_offset);
+    PyTypeObject *type = outer == Py_None ? given.view : Py_TYPE(outer);
+    PyObject *view = type->tp_alloc(type, 0);
+    if (!view)
+        return NULL;
+    char *slots = (char *)view;
+    PyObject *base = outer == Py_None ? source : *(PyObject **)((char *)outer + given.base_offset);
+    PyObject *replay = outer == Py_None ? Py_None : *(PyObject **)((char *)outer + given.replay_offset);
+    *(PyObject **)(slots + given.base_offset) = Py_NewRef(base);
+    PyObject *remade = replay == Py_None ? Py_NewRef(Py_None)
+                                         : PyObject_CallFunctionObjArgs(given.composed, replay, tensor, NULL);
+    *(PyObject **)(slots + given.replay_offset) = remade;
+    PyObject *version = *(PyObject **)(slots + given.version_offset) = version_now(storage);
+    if (!remade || !version)
+        Py_CLEAR(view);
+    return view;
+}
+
+/* A tensor on a view (array) of another's memory; `watched`: which knows what it is a view of. */
+static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "expected source, array and whether it is watched, got %zd arguments", count);
+    PyObject *source = args[0], *tensor = wrap(module, args[1]);
+    if (!tensor)
+        return NULL;
+    PyObject **shared = (PyObject **)((char *)source + given.storage_offset);
+    if (*shared == Py_None) {
+        PyObject *storage = PyObject_CallNoArgs((PyObject *)given.storage);
+        if (!storage) {
+            Py_DECREF(tensor);
+            return NULL;
+        }
+        Py_SETREF(*shared, storage);
+    }
+    Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(*shared));
+    if (args[2] == Py_True) {
+        PyObject *view = view_of(source, tensor, *shared);
+        if (!view) {
+            Py_DECREF(tensor);
+            return NULL;
+        }
+        Py_SETREF(*(PyObject **)((char *)tensor + given.view_offset), view);
     }
     return tensor;
 }
@@ -611,12 +681,6 @@ static PyObject *node(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return made;
 }
 
-static PyObject *begin(PyObject *module, PyObject *seq) {
-    if (push(PyLong_AsLongLong(seq), 0, 1) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 /* The start of an array object, as NumPy's ABI has fixed it. */
 typedef struct {
     PyObject_HEAD
@@ -627,6 +691,110 @@ typedef struct {
     int flags;
 } Array;
 static PyTypeObject *ndarray;
+
+static int same_shape(const Array *array, PyObject *shape) {
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != array->ndim)
+        return 0;
+    for (int i = 0; i < array->ndim; i++) {
+        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        if (!PyLong_CheckExact(size) || PyLong_AsSsize_t(size) != array->shape[i])
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether a gradient is of the shape and dtype that a node with one output waits for. */
+static int fits(PyObject *node, PyObject *gradient) {
+    Array *array = Py_TYPE(gradient) == given.tensor ? *(Array **)((char *)gradient + given.array_offset) : NULL;
+    if (!array || Py_TYPE(array) != ndarray || Py_TYPE(node) == given.output)
+        return 0;
+    if (Py_TYPE(node) == given.leaf) {
+        Array *there = *(Array **)((char *)node + given.leaf_array_offset);
+        return Py_TYPE(there) == ndarray && array->dtype == there->dtype && array->ndim == there->ndim &&
+               !memcmp(array->shape, there->shape, array->ndim * sizeof *array->shape);
+    }
+    PyObject *shape = *(PyObject **)((char *)node + given.node_offsets[3]);
+    return array->dtype == *(PyObject **)((char *)node + given.node_offsets[4]) && shape && same_shape(array, shape);
+}
+
+/* How many edges lead to each node that can be reached from some (a list), as a dict. */
+static PyObject *count_edges(PyObject *module, PyObject *starts) {
+    PyObject *waiting = PyDict_New(), *known = PySet_New(starts);
+    PyObject *stack = known ? PySequence_List(known) : NULL;
+    int failed = !waiting || !stack;
+    while (!failed && PyList_GET_SIZE(stack)) {
+        Py_ssize_t last = PyList_GET_SIZE(stack) - 1;
+        PyObject *edges = Py_NewRef(*(PyObject **)((char *)PyList_GET_ITEM(stack, last) + given.node_offsets[0]));
+        failed = PyList_SetSlice(stack, last, last + 1, NULL) < 0;
+        for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(edges); i++) {
+            PyObject *edge = PyTuple_GET_ITEM(edges, i);
+            if (edge == Py_None)
+                continue;
+            PyObject *node = Py_TYPE(edge) == given.output ? *(PyObject **)((char *)edge + given.output_node_offset) : edge;
+            PyObject *before = PyDict_GetItemWithError(waiting, node);
+            PyObject *now = PyLong_FromLong(before ? PyLong_AsLong(before) + 1 : 1);
+            failed = !now || PyDict_SetItem(waiting, node, now) < 0;
+            Py_XDECREF(now);
+            if (!failed && !before && !PySet_Contains(known, node))
+                failed = PyList_Append(stack, node) < 0;
+        }
+        Py_DECREF(edges);
+    }
+    Py_XDECREF(known);
+    Py_XDECREF(stack);
+    if (failed)
+        Py_CLEAR(waiting);
+    return waiting;
+}
+
+/* One contribution fewer to wait for; 1 if it was the last, -1 for an error. */
+static int count_down(PyObject *waiting, PyObject *node) {
+    PyObject *before = PyDict_GetItemWithError(waiting, node);
+    PyObject *left = before ? PyLong_FromLong(PyLong_AsLong(before) - 1) : NULL;
+    if (!before && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_KeyError, node);
+    int failed = !left || PyDict_SetItem(waiting, node, left) < 0;
+    int last = !failed && PyLong_AsLong(left) == 0;
+    Py_XDECREF(left);
+    return failed ? -1 : last;
+}
+
+/* Hand the results of a node on along its edges (edges, results, waiting, buffers, deliver) and keep none of them; the nodes
+   that have now got all they waited for. `deliver` takes a gradient that is not simply put down. */
+static PyObject *pass_on(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 5)
+        return PyErr_Format(PyExc_TypeError, "expected 5 arguments, got %zd", count);
+    PyObject *edges = args[0], *results = args[1], *waiting = args[2], *buffers = args[3], *ready = PyList_New(0);
+    for (Py_ssize_t i = 0; ready && i < PyTuple_GET_SIZE(edges); i++) {
+        PyObject *edge = PyTuple_GET_ITEM(edges, i), *gradient = Py_None;
+        if (edge == Py_None)
+            continue;
+        PyObject *node = Py_TYPE(edge) == given.output ? *(PyObject **)((char *)edge + given.output_node_offset) : edge;
+        int failed = 0;
+        if (i < PyList_GET_SIZE(results) && (gradient = PyList_GET_ITEM(results, i)) != Py_None) {
+            PyList_SET_ITEM(results, i, Py_NewRef(Py_None)); /* the list's reference is ours now */
+            if (fits(edge, gradient) && !PyDict_Contains(buffers, edge)) {
+                failed = PyDict_SetItem(buffers, edge, gradient) < 0;
+                Py_DECREF(gradient);
+            } else {
+                PyObject *done = PyObject_CallFunctionObjArgs(args[4], edge, gradient, NULL);
+                Py_DECREF(gradient);
+                failed = !done;
+                Py_XDECREF(done);
+            }
+        }
+        int last = failed ? -1 : count_down(waiting, node);
+        if (last < 0 || (last && PyList_Append(ready, node) < 0))
+            Py_CLEAR(ready);
+    }
+    return ready;
+}
+
+static PyObject *begin(PyObject *module, PyObject *seq) {
+    if (push(PyLong_AsLongLong(seq), 0, 1) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
 
 /* Ids of inputs by what they look like. `held` has the objects whose addresses are part of a key. */
 static struct {
@@ -976,16 +1144,6 @@ static int64_t bytes_of(PyObject *array) {
     return found;
 }
 
-/* What tensors on the same memory share: Storage of `_storage`, and one that reports its end. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *version, *weakrefs;
-} Storage;
-typedef struct {
-    Storage storage;
-    long long nbytes;
-} Counted;
-
 static void storage_dealloc(Storage *token) {
     PyTypeObject *type = Py_TYPE(token);
     if (token->weakrefs)
@@ -1080,7 +1238,7 @@ static int add_types(PyObject *module) {
     PyObject *lane = PyType_FromSpec(&lane_spec), *storage = PyType_FromSpec(&storage_spec);
     PyObject *bases = storage ? PyTuple_Pack(1, storage) : NULL;
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
-    given.counted = (PyTypeObject *)counted;
+    given.counted = (PyTypeObject *)counted, given.storage = (PyTypeObject *)storage;
     region_type = (PyTypeObject *)PyType_FromSpec(&region_spec);
     module_call_type = (PyTypeObject *)PyType_FromSpec(&module_call_spec);
     int failed = !lane || !counted || !region_type || !module_call_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
@@ -1242,31 +1400,37 @@ static PyObject *untrace(PyObject *module, PyObject *lane) {
 /* --- the module -------------------------------------------------------------------------------------------------------------- */
 
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"make_lane", "inputs_id", "constants", "tensor", "parameter", "ndarray", "node", NULL};
+    static char *names[] = {"make_lane", "inputs_id", "constants", "tensor",       "parameter", "ndarray",
+                            "node",      "view",      "composed",  "view_version", "leaf",      "output",
+                            NULL};
     static const char *node_slots[] = {"edges", "saved", "seq", "shape", "dtype", "hooks"};
-    PyObject *v[7];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
-                                     v + 6))
+    PyObject *v[12];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOOOOOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
+                                     v + 6, v + 7, v + 8, v + 9, v + 10, v + 11))
         return NULL;
     for (int i = 0; i < 6; i++)
         if ((given.node_offsets[i] = slot_offset(v[6], node_slots[i])) < 0)
             return NULL;
     struct {
+        PyObject *type;
         const char *name;
         Py_ssize_t *offset;
-    } slots[] = {{"_a", &given.array_offset},
-                 {"_ag", &given.graph_offset},
-                 {"_v", &given.storage_offset},
-                 {"_view", &given.view_offset}};
-    for (int i = 0; i < 4; i++)
-        if ((*slots[i].offset = slot_offset(v[3], slots[i].name)) < 0)
+    } slots[] = {{v[3], "_a", &given.array_offset},      {v[3], "_ag", &given.graph_offset},
+                 {v[3], "_v", &given.storage_offset},    {v[3], "_view", &given.view_offset},
+                 {v[7], "base", &given.base_offset},     {v[7], "version", &given.version_offset},
+                 {v[7], "replay", &given.replay_offset}, {v[10], "array", &given.leaf_array_offset},
+                 {v[11], "node", &given.output_node_offset}};
+    for (int i = 0; i < 9; i++)
+        if ((*slots[i].offset = slot_offset(slots[i].type, slots[i].name)) < 0)
             return NULL;
     if (!inputs.held && !(inputs.held = PyList_New(0)))
         return NULL;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 12; i++)
         Py_INCREF(v[i]); /* for good: there is one of each */
     given.make_lane = v[0], given.inputs_id = v[1], given.constants = v[2];
     given.tensor = (PyTypeObject *)v[3], given.parameter = (PyTypeObject *)v[4], ndarray = (PyTypeObject *)v[5];
+    given.view = (PyTypeObject *)v[7], given.composed = v[8], given.view_version = v[9];
+    given.leaf = (PyTypeObject *)v[10], given.output = (PyTypeObject *)v[11];
     Py_RETURN_NONE;
 }
 
@@ -1309,6 +1473,9 @@ static PyMethodDef functions[] = {
     {"adopt", adopt, METH_O, "Make a lane the calling thread's own; None takes it away."},
     {"node", (PyCFunction)(void (*)(void))node, METH_FASTCALL, "The autograd node of a call."},
     {"wrap", wrap, METH_O, "A plain tensor on a new array."},
+    {"count_edges", count_edges, METH_O, "How many edges lead to each node that can be reached from some."},
+    {"pass_on", (PyCFunction)(void (*)(void))pass_on, METH_FASTCALL, "Hand the results of a node on along its edges."},
+    {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "A tensor on a view of another's memory."},
     {"begin", begin, METH_O, "An op begins, with this sequence number."},
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
     {"end", end, METH_O, "The op that began last ends; it was this event."},

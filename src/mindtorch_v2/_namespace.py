@@ -16,7 +16,7 @@ from ._inputs import freeze, input_argument, inputs_id, layout_of
 from ._storage import CountedStorage, Storage, View, mark_inference, next_version, view_version
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
-from .autograd.node import FREED, AccumulateGrad, Node, unpack, unpack_result
+from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
 from .kernels.passes import Numbers
 
 NAMESPACE = _tap.NAMESPACE
@@ -154,9 +154,11 @@ def fill() -> None:
     if _tap.HELPER is not None:
         _tap.HELPER.connect(
             make_lane=_new_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
-            tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node,
+            tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node, view=View, composed=graph.composed,
+            view_version=view_version, leaf=AccumulateGrad, output=Output,
         )  # fmt: skip
         NAMESPACE.update(
             BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
-            NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
+            NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, LOOK=_tap.HELPER.look,
+            HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
         )  # fmt: skip

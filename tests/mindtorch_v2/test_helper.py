@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2 import _tap
+from mindtorch_v2.autograd.engine import _edges_counted
 
 # Prints all that a recording holds, in a process of its own, under a clock that ticks once a reading.
 PROGRAM = """
@@ -105,3 +107,28 @@ def test_the_counter_shows_the_time_of_the_monotonic_clock() -> None:
         before, shown, after = time.perf_counter_ns(), _tap.HELPER.clock(), time.perf_counter_ns()
         # Its rate is set anew 20 times a second, from readings that are some dozen nanoseconds off.
         assert before - 50_000 <= shown <= after + 50_000
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+def test_edges_are_counted_as_in_python() -> None:
+    """A graph with a node that is reached twice, one with two outputs, and one of its ends among the starts."""
+    x = torch.ones(4, requires_grad=True)
+    shared = x * x
+    parts = shared.split(2)
+    starts = [(parts[0] * parts[1]).grad_fn, shared.grad_fn]
+    assert _tap.HELPER.count_edges(starts) == _edges_counted(starts)
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+def test_views_made_in_c_are_those_made_in_python() -> None:
+    base = torch.ones(2, 3)
+    view = _tap.HELPER.look(base, base._a[1], True)
+    inner = _tap.HELPER.look(view, view._a[1:], True)
+    assert inner._view.base is base
+    assert (inner._view.version, inner._view.replay) == (0, None)
+    assert inner._v is base._v
+    base.add_(1)
+    assert _tap.HELPER.look(base, base._a, True)._view.version == 1
+    assert _tap.HELPER.look(base, base._a, False)._view is None
+    with pytest.raises(TypeError, match="got 2 arguments"):
+        _tap.HELPER.look(base, base._a)

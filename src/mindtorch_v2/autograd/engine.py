@@ -9,6 +9,7 @@ import heapq
 import itertools
 import sys
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,19 +26,25 @@ door = SimpleNamespace()
 
 _state = threading.local()
 _numbers = itertools.count()
+_HELPER = _tap.HELPER
 
 
 def queue_callback(callback: Any) -> None:
     """Run `callback` when the backward pass that is running on this thread ends."""
-    callbacks = getattr(_state, "callbacks", None)
-    if callbacks is None:
+    task = _running()
+    if task is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    callbacks.append(callback)
+    task.callbacks.append(callback)
 
 
 def is_running() -> bool:
     """Whether this thread is inside a backward pass."""
-    return getattr(_state, "callbacks", None) is not None
+    return _running() is not None
+
+
+def _running() -> _Task | None:
+    """The backward pass under way in this thread."""
+    return getattr(_state, "task", None)
 
 
 def run(
@@ -51,37 +58,58 @@ def run(
     """Propagate the gradients in `roots` (edge, gradient). With `captures` (edges) only paths to those are walked;
     what arrives at them is returned, and leaves among them accumulate only if `accumulate` is set."""
     task = _Task(retain_graph, create_graph, captures, accumulate)
-    outer = getattr(_state, "callbacks", None), getattr(_state, "task", None)
-    _state.callbacks, _state.task = [], task
+    outer = _running()
+    _state.task = task
     token = grad_mode.set_enabled(create_graph)
     try:
         with quiet():
             task.execute(roots)
-        for callback in _state.callbacks:
+        for callback in task.callbacks:
             callback()
     finally:
         grad_mode.reset_enabled(token)
-        _state.callbacks, _state.task = outer
+        _state.task = outer
     return task.captured
 
 
 def current_run() -> int:
     """The number of the backward pass that is under way in this thread."""
-    task = getattr(_state, "task", None)
+    task = _running()
     return -1 if task is None else task.number
 
 
 def is_whole() -> bool:
     """Whether the backward pass under way goes to all leaves rather than to chosen inputs."""
-    task = getattr(_state, "task", None)
+    task = _running()
     return task is None or task.wanted is None
+
+
+def _edges_counted(starts: list[Node]) -> dict[Node, int]:
+    """How many edges lead to each node that can be reached."""
+    waiting: dict[Node, int] = {}
+    seen = set(starts)
+    stack = list(seen)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is None:
+                continue
+            node = edge.node if type(edge) is Output else edge
+            waiting[node] = waiting.get(node, 0) + 1
+            if node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return waiting
+
+
+_count_edges: Callable[[list[Node]], dict[Node, int]] = _edges_counted if _HELPER is None else _HELPER.count_edges
 
 
 class _Task:
     """One backward pass: gradients under way and how many contributions each node still waits for."""
 
     __slots__ = (
-        "keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "count", "number"
+        "keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "count", "number",
+        "callbacks",
     )  # fmt: skip
 
     def __init__(self, keep: bool, create: bool, captures: list[Any] | None, accumulate: bool) -> None:
@@ -101,10 +129,12 @@ class _Task:
         self.heap: list[tuple[int, int, Node]] = []
         self.count = 0
         self.number = next(_numbers)
+        # What the user wants to have called at the end.
+        self.callbacks: list[Any] = []
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> None:
         starts = [target(edge) for edge, _ in roots]
-        self._count_edges(starts)
+        self.waiting = _count_edges(starts)
         if self.wanted is not None:
             self._find_needed(starts)
         while roots:
@@ -137,21 +167,6 @@ class _Task:
                 self._run_recorded(node, holder)
             else:
                 _tap.aloud(self._evaluate, node, holder)
-
-    def _count_edges(self, starts: list[Node]) -> None:
-        """How many edges lead to each node that can be reached."""
-        waiting = self.waiting
-        seen = set(starts)
-        stack = list(seen)
-        while stack:
-            for edge in stack.pop().edges:
-                if edge is None:
-                    continue
-                node = edge.node if type(edge) is Output else edge
-                waiting[node] = waiting.get(node, 0) + 1
-                if node not in seen:
-                    seen.add(node)
-                    stack.append(node)
 
     def _find_needed(self, starts: list[Node]) -> None:
         """Which nodes lie on a path to a capture: those whose any edge leads to a needed node."""
@@ -307,6 +322,10 @@ class _Task:
     def _pass_on(self, node: Node, results: list[Any]) -> None:
         """Hand the results on, and keep none of them."""
         waiting, needed = self.waiting, self.needed
+        if needed is None and _HELPER is not None:
+            for following in _HELPER.pass_on(node.edges, results, waiting, self.buffers, self._deliver):
+                self._push(following)
+            return
         given = len(results)
         for position, edge in enumerate(node.edges):
             if edge is not None:
@@ -395,7 +414,7 @@ def _shown_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.reg
 
 
 # The same where a recorder is all that looks on.
-_region: Any = _shown_region if _tap.HELPER is None else _tap.HELPER.region
+_region: Any = _shown_region if _HELPER is None else _HELPER.region
 
 
 def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -99,8 +99,11 @@ def backward(
             if _edge_of(x) is None:
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         captures = [_input_edge(x) for x in wanted]
-    outputs = _as_tuple(tensors)
-    roots = _roots(outputs, _grads_for(outputs, grad_tensors))
+    if grad_tensors is None and type(tensors) is Tensor and edge(tensors) is not None:
+        roots = [(edge(tensors), _implicit(tensors))]
+    else:
+        outputs = _as_tuple(tensors)
+        roots = _roots(outputs, _grads_for(outputs, grad_tensors))
     keep = create_graph if retain_graph is None else retain_graph
     if create_graph:
         _warn_create_graph()

@@ -6,9 +6,10 @@ own subclasses.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _tap
@@ -83,6 +84,32 @@ def add_hook(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
     return handle
 
 
+_KINDS_OF_TWO = ("input", "list")
+
+
+def _saved_places(saves: tuple[tuple[str, str], ...]) -> Iterator[tuple[int, str, str]]:
+    """Where each saved item begins in `saved`, with its kind and torch's name for it."""
+    position = 0
+    for kind, name in saves:
+        label = {"sizes": f"{name}_sym_sizes", "dtype": f"{name}_scalar_type", "strides": f"{name}_sym_strides"}
+        yield position, kind, label.get(kind, name)
+        position += 3 if kind == "result" else 2 if kind in _KINDS_OF_TWO else 1
+
+
+def _saved_value(kind: str, label: str, position: int, node: Node) -> Any:
+    saved = node.saved
+    if saved is None:
+        raise RuntimeError(FREED)
+    if kind == "input":
+        return unpack(node, saved[position], saved[position + 1])
+    if kind == "list":
+        return tuple(unpack(node, x, y) for x, y in zip(saved[position], saved[position + 1], strict=True))
+    if kind == "result":
+        array, storage, version = saved[position : position + 3]
+        return unpack_result(node, array, storage, version, int(label[6:] or 0))
+    return saved[position]
+
+
 class Node:
     """One step of the graph.
 
@@ -121,16 +148,13 @@ class Node:
         """Drop what backward needs."""
         self.saved = None
 
-    def __getattr__(self, name: str) -> Any:
-        """What the node saved, under torch's names: `_saved_self`, `_saved_result`, …"""
-        if name.startswith("_saved_"):
-            for position, (kind, label) in _saved_places(self):
-                if name[7:] == label:
-                    return _saved_value(self, kind, position)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def __init_subclass__(cls) -> None:
+        """What nodes of this kind save can be read under torch's names: `_saved_self`, `_saved_result`, …
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(f"_saved_{label}" for _, (_, label) in _saved_places(self))]
+        A `__getattr__` for all kinds would make every look at any attribute of a node take many times as long.
+        """
+        for position, kind, label in _saved_places(cls.saves):
+            setattr(cls, f"_saved_{label}", property(functools.partial(_saved_value, kind, label, position)))
 
     def name(self) -> str:
         return event_name(type(self))
@@ -272,34 +296,6 @@ class Packed:
         tensor = alias(value._a, Storage())
         tensor._ag = edge
         return tensor
-
-
-_KINDS_OF_TWO = ("input", "list")
-
-
-def _saved_places(node: Node) -> list[tuple[int, tuple[str, str]]]:
-    """Where each saved item begins in `saved`, with its kind and torch's name for it."""
-    places, position = [], 0
-    for kind, name in type(node).saves:
-        label = {"sizes": f"{name}_sym_sizes", "dtype": f"{name}_scalar_type", "strides": f"{name}_sym_strides"}
-        places.append((position, (kind, label.get(kind, name))))
-        position += 3 if kind == "result" else 2 if kind in _KINDS_OF_TWO else 1
-    return places
-
-
-def _saved_value(node: Node, kind: str, position: int) -> Any:
-    saved = node.saved
-    if saved is None:
-        raise RuntimeError(FREED)
-    if kind == "input":
-        return unpack(node, saved[position], saved[position + 1])
-    if kind == "list":
-        return tuple(unpack(node, x, y) for x, y in zip(saved[position], saved[position + 1], strict=True))
-    if kind == "result":
-        name = next(label for place, (_, label) in _saved_places(node) if place == position)
-        array, storage, version = saved[position : position + 3]
-        return unpack_result(node, array, storage, version, int(name[6:] or 0))
-    return saved[position]
 
 
 def unpack(node: Node, tensor: Any, version: Any) -> Any:

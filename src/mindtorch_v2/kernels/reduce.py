@@ -54,8 +54,23 @@ def require_slice(name: str, a: Array, axis: int) -> None:
 # ---------------------------------------------------------------------------------------------------- sums and products
 
 
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_add: Any = np.add.reduce
+
+
+def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
+    """The axis of a small reduction over one dimension, for which the usual questions take longer than all the rest."""
+    if not isinstance(dim, int) or dtype is not None or not (a.dtype is _F32 or a.dtype is _F64):
+        return None
+    return dim if 1 < a.ndim > dim >= -a.ndim and 0 < a.size < SMALL and a.flags.c_contiguous else None
+
+
 def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Sum; integers and bools add up in int64."""
+    axis = _plain_axis(a, dim, dtype)
+    if axis is not None:
+        added: Array = _add(a, axis, keepdims=keepdim)
+        return added
     axes = reduction_axes(dim, a.ndim)
     if dtype is None:
         dtype = INT64 if a.dtype.kind in "biu" else a.dtype
@@ -82,6 +97,10 @@ def nansum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | N
 
 def mean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Arithmetic mean; NaN over nothing."""
+    axis = _plain_axis(a, dim, dtype)
+    if axis is not None:
+        added: Array = _add(a, axis, keepdims=keepdim)
+        return np.divide(added, a.shape[axis], out=added)
     out = dtype or a.dtype
     if out.kind in "biu":
         which = "Input" if dtype is None else "Optional"

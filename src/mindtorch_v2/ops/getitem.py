@@ -33,7 +33,7 @@ from .view import _view, alias_of, expand, unsqueeze
 
 copy_ = creation._copy_.function
 fill_ = creation.fill_
-NAMESPACE = _tap.NAMESPACE
+NAMESPACE, HELPER = _tap.NAMESPACE, _tap.HELPER
 
 # --- what an index is made of -----------------------------------------------------------------------------------------
 
@@ -231,6 +231,9 @@ def _is_plain(parts: tuple[Any, ...]) -> bool:
 
 def _viewed(self: Tensor, array: Any) -> Tensor:
     """A tensor on a view of an unwatched one."""
+    if HELPER is not None:
+        seen: Tensor = HELPER.look(self, array, is_grad_enabled())
+        return seen
     t: Tensor = new(Tensor)
     t._a, t._ag, t._view = array, None, None
     storage = self._v
@@ -284,8 +287,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return select(self, 0, index)
         except IndexError:
             return _select(self, 0, index, 0)
-    if kind is tuple:
-        found = _quickly(self, index)
+    if kind is tuple or kind is slice:
+        found = _quickly(self, index if kind is tuple else (index,))
         if found is not None:
             return found
     basic = kind is tuple and _BASIC.issuperset(map(type, index))

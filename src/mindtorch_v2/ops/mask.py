@@ -55,8 +55,10 @@ def _mask(condition: Any) -> Any:
     other=lambda g, condition: where(condition, 0, g),
 )
 def _where(condition: Any, a: Any, b: Any) -> Any:
-    if a.dtype is b.dtype and condition.shape == a.shape == b.shape and a.size < 2048 and condition.dtype.char == "?":
-        return np.where(condition, a, b)
+    if a.dtype is b.dtype and condition.shape == a.shape == b.shape and a.size < 2048 and _is_plain_mask(condition, b):
+        chosen = b.copy()
+        np.putmask(chosen, condition, a)  # `np.where` takes a third longer
+        return chosen
     dtype = _common_type(a, b)
     if a.dtype is not dtype:
         a = a.astype(dtype)
@@ -71,6 +73,11 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
         pairs = ((1, 2), (0, 1), (0, 2))
         clash = next((p for p in pairs if not _fit(shapes[p[0]], shapes[p[1]])), pairs[0])
         raise broadcast_error(shapes[clash[0]], shapes[clash[1]]) from None
+
+
+def _is_plain_mask(condition: Any, other: Any) -> bool:
+    """Whether a mask is one of bools on its own memory, and what it chooses from is, too."""
+    return condition.dtype.char == "?" and type(other) is np.ndarray and condition.flags.c_contiguous
 
 
 def _fit(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

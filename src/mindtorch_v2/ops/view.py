@@ -172,6 +172,11 @@ def _reshape_alias(a: Any, size: tuple[int, ...], stride: tuple[int, ...]) -> An
     return view_array(a, size)
 
 
+def _is_unseen(self: Tensor) -> bool:
+    """Whether nobody can tell which ops a result came from."""
+    return not _tap.NAMESPACE["HOOK"] and type(self) in FAST and edge(self) is None
+
+
 def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
     """A view of that size where possible, else a copy."""
     a = self._a
@@ -180,18 +185,24 @@ def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
     possible = view_array(a, size)
     if possible is not None:
         return _reshape_alias.function(self, size, element_strides(possible))
-    if not _tap.NAMESPACE["HOOK"] and type(self) in FAST and edge(self) is None:
+    if _is_unseen(self):
         return make(a.reshape(size))
     return _unsafe_view.function(clone(self, memory_format=_device.contiguous_format), size)
 
 
 @composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)")
 def _reshape(self: Tensor, shape: Any) -> Tensor:
-    if type(shape) is tuple and self._a.flags.c_contiguous:
+    if type(shape) is tuple:
+        a = self._a
         try:
-            return _view.function(self, size=shape)
-        except TypeError:
-            pass
+            if a.flags.c_contiguous:
+                return _view.function(self, size=shape)
+            if type(a) is np.ndarray and _is_unseen(self):
+                result = a.reshape(shape)
+                if result.base is not a and (a.base is None or result.base is not a.base):
+                    return make(result)
+        except (TypeError, ValueError):
+            pass  # not plain sizes, or wrong ones, which the longer way tells
     return reshaped(self, infer_size(sizes_of("reshape", shape), self._a.size))
 
 
