@@ -1,6 +1,7 @@
 """torch.utils.data: datasets, samplers and loaders."""
 
 from .collate import collate, default_collate, default_collate_fn_map, default_convert
+from .datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -27,10 +28,13 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -44,6 +48,7 @@ __all__ = [
     "default_collate",
     "default_collate_fn_map",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
     "random_split",
 ]

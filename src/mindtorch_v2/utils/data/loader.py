@@ -13,7 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from ... import _tap
 from .collate import default_collate, default_convert
+from .datapipes.datapipe import IterDataPipe
 from .dataset import IterableDataset
+from .graph_settings import apply_shuffle_settings, seeded
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, fresh_seed
 from .worker import ExceptionWrapper, Exhausted, Fetcher, Resume, worker_loop
 from .worker import get_worker_info as get_worker_info
@@ -61,6 +63,8 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
     ) -> None:
         _check_numbers(num_workers, timeout, prefetch_factor, persistent_workers)
+        if isinstance(dataset, IterDataPipe):
+            dataset, shuffle = apply_shuffle_settings(dataset, shuffle), None
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
@@ -178,9 +182,18 @@ class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
         self._sampler_iter = iter(loader._index_sampler)
+        self._seed_pipes()
         self._base_seed = fresh_seed(loader.generator)
         self._num_yielded = 0
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+
+    def _seed_pipes(self) -> int | None:
+        """Pipes that draw random numbers draw the same in every worker; what they are seeded with."""
+        if not isinstance(self._loader.dataset, IterDataPipe):
+            return None
+        seed = fresh_seed(self._loader.generator)
+        seeded(self._loader.dataset, seed)
+        return seed
 
     def __iter__(self) -> Any:
         return self
@@ -257,8 +270,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _reset(self, loader: DataLoader[Any]) -> None:
         """Start another pass with the same workers, which keep their seeds."""
         super()._reset(loader)
+        seed = self._seed_pipes()
         for requests in self._requests:
-            requests.put(Resume(None))
+            requests.put(Resume(seed))
         waiting = len(self._requests)
         while waiting:
             answer, _ = self._receive()

@@ -16,6 +16,7 @@ import numpy as np
 from ... import _tap
 from ...ops.random import manual_seed
 from .dataset import IterableDataset
+from .graph_settings import apply_sharding, seeded
 
 
 @dataclass
@@ -151,6 +152,7 @@ def worker_loop(
     problem: Any = None
     fetcher: Any = None
     try:
+        apply_sharding(dataset, num_workers, worker_id)
         if init_fn is not None:
             init_fn(worker_id)
         fetcher = Fetcher(dataset, auto_collation, collate_fn, drop_last)
@@ -167,6 +169,8 @@ def worker_loop(
         if isinstance(request, Resume):
             results.put((request, None))
             ended = False
+            if request.shared_seed is not None:
+                seeded(dataset, request.shared_seed)
             fetcher = Fetcher(dataset, auto_collation, collate_fn, drop_last)
             continue
         if ended:
