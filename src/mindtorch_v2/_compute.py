@@ -19,6 +19,8 @@ from ._tensor import LAZY, Tensor, alias, as_array, make, new, storage_of
 from .autograd import grad_mode, graph
 from .autograd.node import Node, Output
 from .kernels.checks import not_implemented
+from .kernels.compiled import stand_in
+from .kernels.precision import cast
 
 if TYPE_CHECKING:
     from ._op import Op
@@ -129,7 +131,7 @@ def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
     compute = float32 if op.widen and result in (float16, bfloat16) else result
     values = [_operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
     r = _call_elementwise(op, values, common)
-    return r.astype(result.np) if compute is not result and r.dtype == compute.np else r
+    return cast(r, result.np) if compute is not result and r.dtype == compute.np else r
 
 
 def _call_elementwise(op: Op, values: list[Any], common: dtype) -> Any:
@@ -139,7 +141,7 @@ def _call_elementwise(op: Op, values: list[Any], common: dtype) -> Any:
     try:
         if not isinstance(kernel, np.ufunc) and any(type(v) is MetaArray for v in arrays):
             return _meta_result(kernel, values)
-        return as_array(kernel(*values))
+        return as_array(stand_in(kernel)(*values))
     except TypeError as error:
         if isinstance(kernel, np.ufunc):
             raise not_implemented(op.label, common.np) from None
@@ -164,7 +166,7 @@ def _operand(value: Any, d: dtype) -> Any:
         return None
     if isinstance(value, Tensor):
         a = value._a
-        return a if a.dtype is d.np or a.dtype == d.np else a.astype(d.np)
+        return a if a.dtype is d.np or a.dtype == d.np else cast(a, d.np)
     if d.category == 1 and not isinstance(value, (bool, np.bool_)):
         return np.asarray(int(value)).astype(d.np)  # wraps around as torch does
     return np.asarray(value).astype(d.np)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .precision import is_half
+from .precision import wide
 from .totals import Array
 
 # Below this many elements building keys costs more than NumPy's own stable sort.
@@ -20,7 +20,7 @@ def comparable(a: Array) -> Array:
     """``a`` in a type NumPy compares fast: float32 for 16-bit floats, uint8 for bools."""
     if a.dtype.kind == "b":
         return a.view(np.uint8)
-    return a.astype(np.float32) if is_half(a.dtype) else a
+    return wide(a)
 
 
 def keys32(a: Array) -> Array | None:

@@ -11,6 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from .compiled import C
+
+_FLOAT32 = np.dtype(np.float32)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -20,14 +23,24 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
+def cast(a: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """``a.astype(dtype)``; between 16 bits and float32, where NumPy goes one by one, by the compiled loop."""
+    if C is not None and a.dtype.itemsize + dtype.itemsize == 6 and type(a) is np.ndarray:
+        result = np.empty(a.shape, dtype)
+        if C.convert(a, result):
+            return result
+    return a.astype(dtype)
+
+
 def wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """``a`` in the type it is computed in: float32 for 16-bit floats."""
-    return a.astype(np.float32) if is_half(a.dtype) else a
+    return cast(a, _FLOAT32) if is_half(a.dtype) else a
 
 
 def narrow(a: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """``a`` as an ndarray of ``dtype``, uncopied where it is one already."""
-    return np.asarray(a).astype(dtype, copy=False)
+    made = np.asarray(a)
+    return made if made.dtype == dtype else cast(made, dtype)
 
 
 def widened(kernel: Callable[P, R]) -> Callable[P, R]:
@@ -57,5 +70,5 @@ def _widen(value: Any) -> Any:
 
 def _narrow(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == np.float32:
-        return value.astype(dtype)
+        return cast(value, dtype)
     return value

@@ -14,6 +14,7 @@ from .._front import front
 from .._op import OPS, Op, binary, composite, in_place, unary
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
+from ..kernels.compiled import stand_in
 from .creation import _scalar_tensor, empty, zeros, zeros_like
 
 
@@ -144,7 +145,7 @@ def _check_sub(self: Any, other: Any, alpha: Any) -> None:
 add = binary(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     np.add,
-    kernel=_scaled(np.add, kernels.add_scaled),
+    kernel=_scaled(stand_in(np.add), kernels.add_scaled),
     fast_when={"alpha": 1},
     check=_check_alpha,
     flops=numel,
@@ -155,7 +156,7 @@ add_ = in_place(add)
 sub = binary(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     np.subtract,
-    kernel=_scaled(np.subtract, kernels.subtract_scaled),
+    kernel=_scaled(stand_in(np.subtract), kernels.subtract_scaled),
     fast_when={"alpha": 1},
     check=_check_sub,
     self=lambda g: g,

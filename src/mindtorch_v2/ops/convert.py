@@ -16,6 +16,7 @@ from .._op import composite, op, value
 from .._storage import Storage, mark_inference
 from .._tensor import LAZY, Conjugated, Tensor, alias, make, settle_class, storage_of
 from ..autograd import grad_mode
+from ..kernels.precision import cast
 from . import creation
 from .data import array_of
 from .view import _detach, _detach_
@@ -39,7 +40,7 @@ def _to_copy(
         a = a.real
     if a.dtype.kind == "f" and np_type.kind in "iu":
         return _float_to_int(a, np_type)
-    return a.astype(np_type)
+    return cast(a, np_type)
 
 
 def _float_to_int(a: Any, np_type: Any) -> Any:

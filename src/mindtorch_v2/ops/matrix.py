@@ -17,7 +17,7 @@ from .._op import composite, in_place, op
 from .._tensor import FAST, Tensor, make
 from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
-from ..kernels.precision import is_half
+from ..kernels.precision import cast, is_half, wide
 from .creation import empty
 from .view import _unsafe_view, expand, reshape, t, transpose, type_text, unsqueeze
 
@@ -49,19 +49,19 @@ FEW_ROWS = 64
 def wide_product(a: Any, b: Any) -> Any:
     """The matrix product of arrays whose types agree; of 16-bit floats in float32."""
     if is_half(a.dtype):
-        return np.matmul(a.astype(F32), b.astype(F32))
+        return np.matmul(cast(a, F32), cast(b, F32))
     return a.dot(b) if a.ndim < 3 and b.ndim < 3 and a.ndim and len(a) <= FEW_ROWS else np.matmul(a, b)
 
 
 def product(a: Any, b: Any) -> Any:
     """The matrix product in the type of its operands."""
-    return wide_product(a, b).astype(a.dtype) if is_half(a.dtype) else wide_product(a, b)
+    return cast(wide_product(a, b), a.dtype) if is_half(a.dtype) else wide_product(a, b)
 
 
 def sum_of(c: Any, ab: Any, beta: Any, alpha: Any) -> Any:
     """`beta * c + alpha * ab`; `c` does not count at all where beta is 0."""
     if is_half(c.dtype):
-        return sum_of(c.astype(F32), ab.astype(F32), beta, alpha).astype(c.dtype)
+        return cast(sum_of(cast(c, F32), cast(ab, F32), beta, alpha), c.dtype)
     if alpha != 1:
         ab = ab * np.asarray(alpha).astype(ab.dtype)
     if beta == 0:
@@ -341,7 +341,7 @@ def _addr_array(c: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
         if v.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {v.ndim}-D")
     check_expands(c, (x.shape[0], y.shape[0]))
-    x, y = (v.astype(F32) if is_half(v.dtype) else v for v in (x, y))
+    x, y = wide(x), wide(y)
     return sum_of(c, x[:, None] * y, beta, alpha)
 
 
