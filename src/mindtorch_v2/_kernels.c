@@ -847,7 +847,54 @@ static void cumsum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t 
     }
 }
 
+static void cumprod_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (Py_ssize_t r = 0; r < rows; r++) {
+        double product = 1.0;
+        for (Py_ssize_t i = 0; i < n; i++) *out++ = (float)(product *= *x++);
+    }
+}
+
 ROWS(cumsum)
+ROWS(cumprod)
+
+typedef struct {
+    const float *x;
+    float *values;
+    int64_t *index;
+    Py_ssize_t n;
+    int least;
+} Extremes;
+
+static void extremes_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Extremes *a = work;
+    for (Py_ssize_t r = from; r < to; r++) {
+        const float *x = a->x + r * a->n;
+        float best = x[0];
+        int64_t place = 0;
+        for (Py_ssize_t i = 0; i < a->n; i++) {
+            int better = x[i] != x[i] || (a->least ? x[i] <= best : x[i] >= best);
+            best = better ? x[i] : best;
+            place = better ? i : place;
+            a->values[r * a->n + i] = best;
+            a->index[r * a->n + i] = place;
+        }
+    }
+}
+
+/* running_extremes(x, least, values, index): the largest or least so far along the last dimension and its last place;
+ * nan is the largest and the least, and stays. */
+static PyObject *running_extremes(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !readable(args[0], F32) || !PyBool_Check(args[1]) || !writable(args[2], F32) ||
+        !writable(args[3], I64))
+        Py_RETURN_FALSE;
+    Py_ssize_t total = count_of(args[0]), n = last_of(args[0]);
+    if (total == 0 || total != count_of(args[2]) || total != count_of(args[3])) Py_RETURN_FALSE;
+    Extremes work = {data_of(args[0]), data_of(args[2]), data_of(args[3]), n, args[1] == Py_True};
+    BEGIN(total)
+    run(extremes_part, &work, total / n, n, HEAVY);
+    END
+    Py_RETURN_TRUE;
+}
 
 /* largest(x, out): out is the largest of all, nan where there is one. */
 static PyObject *largest(PyObject *module, PyObject *const *args, Py_ssize_t count) {
@@ -1668,6 +1715,8 @@ static PyMethodDef methods[] = {
     METHOD("channel_products", channel_products),
     METHOD("channel_mix", channel_mix),
     METHOD("cumsum", cumsum),
+    METHOD("cumprod", cumprod),
+    METHOD("running_extremes", running_extremes),
     METHOD("swap_in_turn", swap_in_turn),
     METHOD("largest", largest),
     METHOD("inside", inside),

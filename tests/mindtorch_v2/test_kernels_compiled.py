@@ -344,3 +344,15 @@ def test_conversions_of_16_bits(kind: type) -> None:
     np.testing.assert_array_equal(narrower.view(np.uint16)[number], rounded.view(np.uint16)[number])
     assert np.isnan(narrower[~number].astype(F32)).all()
     assert not C.convert(values, values.copy())
+
+
+@needs_compiled
+@pytest.mark.parametrize("name", ["cumprod", "cummax", "cummin"])
+def test_running_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.round(3 * normal(6, 50)) / 2
+    x[1, 7], x[1, 20], x[2, 0], x[3, 4], x[4, 9] = np.nan, np.nan, np.nan, np.inf, -np.inf
+    fused = getattr(scan, name)(x, 1)
+    in_numpy(monkeypatch)
+    monkeypatch.setattr(scan, "C", None)
+    for got, wanted in zip(np.atleast_1d(fused), np.atleast_1d(getattr(scan, name)(x, 1)), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._errors import wrap_dim
 from .checks import not_implemented
-from .compiled import by_rows
+from .compiled import C, by_rows
 from .ordering import comparable
 from .precision import narrow, wide
 from .totals import Array
@@ -26,7 +26,7 @@ def _running(ufunc: np.ufunc, a: Array, dim: int, dtype: np.dtype[Any] | None) -
     x = wide(a.astype(out, copy=False))
     if a.ndim == 0:
         return narrow(x.copy(), out)
-    fused = by_rows("cumsum", x) if ufunc is np.add and axis == a.ndim - 1 else None
+    fused = by_rows("cumsum" if ufunc is np.add else "cumprod", x) if axis == a.ndim - 1 else None
     if fused is not None:
         return narrow(fused, out)
     running = accumulated(ufunc, x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False), axis)
@@ -107,6 +107,10 @@ def _running_extreme(name: str, ufunc: np.ufunc, a: Array, dim: int) -> tuple[Ar
     if a.ndim == 0 or a.size == 0:
         return a.copy(), np.zeros(a.shape, INT64)
     x = comparable(a)
+    if C is not None and axis == a.ndim - 1:
+        values, index = np.empty(x.shape, x.dtype), np.empty(x.shape, INT64)
+        if C.running_extremes(x, ufunc is np.minimum, values, index):
+            return narrow(values, a.dtype), index
     values = accumulated(ufunc, x, axis)
     here = x == values
     if x.dtype.kind == "f":
