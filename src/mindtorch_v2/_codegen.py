@@ -298,7 +298,10 @@ def _load_edges(lines: Lines, op: Any, numbers: frozenset[str] = frozenset()) ->
         if name in numbers:
             continue
         if argument.is_tensor_list:
-            lines.add(f"ag_{py} = EDGES({py})")
+            if _tap.HELPER is not None and argument.type == "Tensor[]":
+                lines.add(f"ag_{py} = EDGES({py}) if WATCHED({py}) else ()")
+            else:
+                lines.add(f"ag_{py} = EDGES({py})")
             needs.append(f"ag_{py}.count(None) != len(ag_{py})")
             continue
         if argument.type == "Tensor?" or (op.takes_numbers and name in numbers):
@@ -426,8 +429,13 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
     for i in range(count):
         memory = f"COUNTED(r{i})" if flags & _tap.MEMORY else "None"
         lines.add(f"if type(r{i}) is not ndarray: r{i} = FIX(r{i})")
-        lines.add(f"t{i}_ = NEW(Tensor)", f"t{i}_._a = r{i}", f"t{i}_._view = None", f"t{i}_._v = {memory}")
-        lines.add(f"t{i}_._ag = None", *_no_layout(f"t{i}_", flags))
+        if _tap.HELPER is None:
+            lines.add(f"t{i}_ = NEW(Tensor)", f"t{i}_._a = r{i}", f"t{i}_._view = None", f"t{i}_._v = {memory}")
+            lines.add(f"t{i}_._ag = None", *_no_layout(f"t{i}_", flags))
+        else:
+            lines.add(f"t{i}_ = WRAP(r{i})")
+            if flags & _tap.MEMORY:
+                lines.add(f"t{i}_._v = {memory}")
         lines.add(f"if INFERRING: MARK(t{i}_)")
     if op.differentiable:
         need = _load_edges(lines, op)

@@ -667,6 +667,30 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return tensor;
 }
 
+/* Whether something is a list or tuple of plain tensors. */
+static PyObject *all_plain(PyObject *module, PyObject *tensors) {
+    if (!PyList_Check(tensors) && !PyTuple_Check(tensors))
+        Py_RETURN_FALSE;
+    PyObject **items = PySequence_Fast_ITEMS(tensors);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(tensors); i++)
+        if (Py_TYPE(items[i]) != given.tensor && Py_TYPE(items[i]) != given.parameter)
+            Py_RETURN_FALSE;
+    Py_RETURN_TRUE;
+}
+
+/* Whether one of these may take part in a graph. */
+static PyObject *watched(PyObject *module, PyObject *tensors) {
+    if (!PyList_Check(tensors) && !PyTuple_Check(tensors))
+        Py_RETURN_TRUE;
+    PyObject **items = PySequence_Fast_ITEMS(tensors);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(tensors); i++)
+        if (!PyObject_TypeCheck(items[i], given.tensor) ||
+            *(PyObject **)((char *)items[i] + given.graph_offset) != Py_None ||
+            *(PyObject **)((char *)items[i] + given.view_offset) != Py_None)
+            Py_RETURN_TRUE;
+    Py_RETURN_FALSE;
+}
+
 /* The autograd node of a call: class, edges, saved, sequence number, shape, dtype. */
 static PyObject *node(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     PyTypeObject *type = (PyTypeObject *)args[0];
@@ -1475,6 +1499,8 @@ static PyMethodDef functions[] = {
     {"wrap", wrap, METH_O, "A plain tensor on a new array."},
     {"count_edges", count_edges, METH_O, "How many edges lead to each node that can be reached from some."},
     {"pass_on", (PyCFunction)(void (*)(void))pass_on, METH_FASTCALL, "Hand the results of a node on along its edges."},
+    {"all_plain", all_plain, METH_O, "Whether something is a list or tuple of plain tensors."},
+    {"watched", watched, METH_O, "Whether one of these may take part in a graph."},
     {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "A tensor on a view of another's memory."},
     {"begin", begin, METH_O, "An op begins, with this sequence number."},
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},

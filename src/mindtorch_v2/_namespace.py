@@ -160,5 +160,5 @@ def fill() -> None:
         NAMESPACE.update(
             BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
             NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, LOOK=_tap.HELPER.look,
-            HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
+            ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
         )  # fmt: skip

@@ -64,6 +64,7 @@ def _plain(x: Any, target: Any, weight: Any, ignore_index: int) -> bool:
 @op(
     "nll_loss_forward" + _FORWARD,
     out=False,
+    quiet=False,
     node="NllLossBackward0",
     nondiff=(1,),
     self=lambda g, self, target, weight, reduction, ignore_index, result1: _nll_loss_backward.function(
@@ -209,6 +210,17 @@ def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignored: int,
 )
 def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
                         label_smoothing: float) -> Any:  # fmt: skip
+    a, labels = self._a, target._a
+    if (
+        a.ndim == 2
+        and labels.ndim == 1
+        and len(a) == len(labels)
+        and not label_smoothing
+        and not _tap.NAMESPACE["HOOK"]
+    ):
+        # Nobody sees the operators in between.
+        scores = _log_softmax.function(self, 1, False)
+        return _nll_loss_forward.function(scores, target, weight, reduction, ignore_index)[0]
     if self._a.ndim == 0 and target._a.ndim == 0:
         raise RuntimeError(f"Expected 1 or more dimensions (got {self._a.ndim})")
     dim = 0 if self._a.ndim == 1 else 1
@@ -218,10 +230,6 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         return _probabilities(self, target, weight, reduction, label_smoothing, dim)
     if label_smoothing > 0:
         return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing, dim)
-    if not _tap.NAMESPACE["HOOK"] and self._a.ndim == 2 and target._a.shape == self._a.shape[:1]:
-        # Nobody sees the operators in between.
-        scores = _log_softmax.function(self, 1, False)
-        return _nll_loss_forward.function(scores, target, weight, reduction, ignore_index)[0]
     return nll_loss_nd(log_softmax(self, dim), target, weight, reduction, ignore_index)
 
 
