@@ -123,15 +123,19 @@ def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
     if op.check is not None:
         op.check(*given)
     pairs = list(zip(op.schema.arguments, given, strict=True))
-    operands = [v for a, v in pairs if v is not None and (a.is_tensor or a.name in op.promotes)]
-    common = combine(operand_rank(v) for v in operands)
+    common, compute, result = promoted(op, [v for a, v in pairs if a.is_tensor or a.name in op.promotes])
+    values = [operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
+    r = _call_elementwise(op, values, common)
+    return cast(r, result.np) if compute is not result and r.dtype == compute.np else r
+
+
+def promoted(op: Op, operands: list[Any]) -> tuple[dtype, dtype, dtype]:
+    """The common type of operands, the one an elementwise op computes in, and the one it gives."""
+    common = combine(operand_rank(v) for v in operands if v is not None)
     if _forward.ALL_KINDS[common.category] not in op.takes:
         raise not_implemented(op.label, common.np)
     result = get_default_dtype() if op.rule == "float" and common.category < 2 else common
-    compute = float32 if op.widen and result in (float16, bfloat16) else result
-    values = [_operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
-    r = _call_elementwise(op, values, common)
-    return cast(r, result.np) if compute is not result and r.dtype == compute.np else r
+    return common, (float32 if op.widen and result in (float16, bfloat16) else result), result
 
 
 def _call_elementwise(op: Op, values: list[Any], common: dtype) -> Any:
@@ -161,7 +165,7 @@ def _meta_result(kernel: Callable[..., Any], values: list[Any]) -> Any:
     return laid_out(shape, as_array(sample).dtype, values)
 
 
-def _operand(value: Any, d: dtype) -> Any:
+def operand(value: Any, d: dtype) -> Any:
     if value is None:
         return None
     if isinstance(value, Tensor):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numpy import ndarray
 
 from . import _tap
 from ._change import composite_out, evaluate_out, mutate
 from ._codegen import MISSING
-from ._compute import check_arguments, compute, wrap, wrap_view
+from ._compute import check_arguments, compute, operand, promoted, wrap, wrap_view
+from ._dtype import dtype, get_default_dtype
 from ._errors import no_memory
 from ._floating import quiet
 from ._inputs import inputs_id
-from ._tensor import LAZY, Tensor, in_memory, make_lazy
+from ._tensor import FAST, LAZY, Tensor, as_array, in_memory, make, make_lazy
 from .autograd import grad_mode, overrides
+from .kernels.compiled import stand_in
+from .kernels.precision import cast
 
 if TYPE_CHECKING:
     from ._op import Op
@@ -26,6 +31,10 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
 
     `args` are the arguments in schema order, then the NumPy spellings, then `out` where the op has one.
     """
+    if op.rule is not None and not NAMESPACE["HOOK"]:
+        made = _elementwise(op, args)
+        if made is not None:
+            return made
     args = _settle_aliases(op, args)
     if op.takes_tensors or NAMESPACE["MODES"]:
         given, out = split_out(op, args)
@@ -34,6 +43,92 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
             return handled
     run = AUTOCAST.get(op.name, evaluate) if AUTOCAST else evaluate
     return run(op, args) if _tap.SLOT.recorder is None else _recorded_slow(op, args, run)
+
+
+# --- elementwise ops on operands of kinds seen before -----------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """What promotion comes to for operands of certain types."""
+
+    kernel: Callable[..., Any]
+    operands: tuple[bool, ...]  # which arguments are brought to the common type
+    compute: dtype
+    result: dtype
+
+
+_plans: dict[tuple[Any, ...], _Plan | None] = {}
+_PLAIN = frozenset((int, float, bool))
+_WHOLE = frozenset((str, bool, type(None)))  # told apart by their values
+
+
+def _elementwise(op: Op, args: tuple[Any, ...]) -> Any:
+    """The result where nothing but promotion is needed: plain tensors, Python numbers, no graph. None for the rest, errors
+    included: those are the long way's."""
+    key: list[Any] = [op, get_default_dtype()]
+    graphs = grad_mode.is_grad_enabled()
+    for value in args:
+        kind = type(value)
+        if kind in FAST:
+            array = value._a
+            if type(array) is not ndarray or (graphs and (value._ag is not None or value._view is not None)):
+                return None
+            key.append((array.dtype, array.ndim > 0))
+        elif kind in _PLAIN or value is MISSING:
+            key.append(kind)
+        elif kind not in _WHOLE:
+            return None
+        if kind in _WHOLE:
+            key.append(value)
+    found = tuple(key)
+    if found not in _plans:
+        _plans[found] = _make_plan(op, args)
+    plan = _plans[found]
+    return None if plan is None else _carry_out(op, plan, args[: len(plan.operands)])
+
+
+def _is_by_types(check: Any) -> bool:
+    """Whether a check says the same for all operands of the same types, so that once is enough."""
+    return getattr(check, "by_types", False)
+
+
+def _make_plan(op: Op, args: tuple[Any, ...]) -> _Plan | None:
+    arguments = op.schema.arguments
+    count = len(arguments)
+    given = args[:count]
+    if op.kind != "kernel" or AUTOCAST or len(op.schema.returns) != 1 or op.schema.returns_list:
+        return None
+    if any(v is MISSING for v in given) or any(v is not None and v is not MISSING for v in args[count:]):
+        return None
+    operands = tuple(a.is_tensor or a.name in op.promotes for a in arguments)
+    if any(isinstance(v, Tensor) and not yes for v, yes in zip(given, operands, strict=True)):
+        return None
+    kernel = op.kernel if op.kernel is not None else op.ufunc
+    try:
+        check_arguments(op, given)
+        if _is_by_types(op.check):
+            op.check(*given)  # type: ignore[misc]
+        _, compute_type, result = promoted(op, [v for v, yes in zip(given, operands, strict=True) if yes])
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return None if kernel is None else _Plan(stand_in(kernel), operands, compute_type, result)
+
+
+def _carry_out(op: Op, plan: _Plan, given: tuple[Any, ...]) -> Any:
+    try:
+        if op.check is not None and not _is_by_types(op.check):
+            op.check(*given)
+        with quiet():
+            values = [operand(v, plan.compute) if yes else v for v, yes in zip(given, plan.operands)]
+            made = as_array(plan.kernel(*values))
+            if plan.compute is not plan.result and made.dtype == plan.compute.np:
+                made = cast(made, plan.result.np)
+    except (TypeError, ValueError, RuntimeError, MemoryError):
+        return None
+    return make(made)
+
+
+# --- the long way -----------------------------------------------------------------------------------------------------
 
 
 # While autocast is on anywhere: how the ops that it changes are run, by name.

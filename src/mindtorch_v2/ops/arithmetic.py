@@ -127,6 +127,9 @@ def _check_alpha(self: Any, other: Any, alpha: Any) -> None:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
 
 
+_check_alpha.by_types = True  # type: ignore[attr-defined]  # the same for all operands of the same types
+
+
 def _check_sub(self: Any, other: Any, alpha: Any) -> None:
     kinds = _kinds(self, other)
     if kinds == [0, 0]:
@@ -141,6 +144,8 @@ def _check_sub(self: Any, other: Any, alpha: Any) -> None:
         )
     _check_alpha(self, other, alpha)
 
+
+_check_sub.by_types = True  # type: ignore[attr-defined]
 
 add = binary(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
