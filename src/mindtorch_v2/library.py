@@ -6,44 +6,138 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from . import _tap
+from ._inputs import describe_inputs, inputs_id
+from ._schema import Argument, parse
+from .autograd import grad_mode
 from .autograd.function import Function
 from .ops.namespace import REGISTERED
 
 
-def _split(qualname: str) -> tuple[str, str]:
+def _split(qualname: str) -> tuple[str, str, str]:
     namespace, colons, name = qualname.partition("::")
     if not colons or not namespace or not name:
         raise ValueError(f"Expected the name of an operator as `namespace::name`, got {qualname!r}")
-    return namespace, name.partition("(")[0].partition(".")[0]
+    name, _, overload = name.partition("(")[0].partition(".")
+    return namespace, name, overload or "default"
+
+
+def _signature(schema: str) -> inspect.Signature | None:
+    """What a schema says about arguments; None for one that is written in types the op table does not use."""
+    try:
+        arguments = parse(schema).arguments
+        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        parameters = [
+            inspect.Parameter(
+                a.name, kinds[a.kwarg_only], default=a.default if a.has_default else inspect.Parameter.empty
+            )
+            for a in arguments
+        ]
+        return inspect.Signature(parameters)
+    except ValueError:
+        return None
+
+
+def _described(key: Any) -> _tap.InputRecord:
+    """Inputs of an operator that programs define: each is of the type of what is given."""
+    return describe_inputs(tuple(Argument("input", _type_of(part), False, None, False) for part in key), key)
+
+
+def _type_of(part: Any) -> str:
+    if type(part) is int:
+        return "Tensor"
+    if part[0] == "list":
+        return "Tensor[]" if any(type(entry) is int for entry in part[1:]) else "Scalar[]"
+    return str(part[1].__name__)
+
+
+class CustomOpPacket:
+    """All overloads of an operator that a program defines; calling it picks the first that fits."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self._overloads: dict[str, CustomOpDef] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found = [overload for overload in self._overloads.values() if overload.fits(args, kwargs)]
+        return (found or list(self._overloads.values()))[0](*args, **kwargs)
+
+    def overloads(self) -> list[str]:
+        return list(self._overloads)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._overloads:
+            raise AttributeError(f"operator {self.__name__} has no overload {name!r}; it has {self.overloads()}")
+        return self._overloads[name]
 
 
 class CustomOpDef:
     """An operator made from a Python function; its gradient, if it has one, is a Python function too."""
 
-    def __init__(self, qualname: str, function: Callable[..., Any] | None = None) -> None:
+    def __init__(self, qualname: str, function: Callable[..., Any] | None = None, schema: str = "") -> None:
         self._qualname = qualname
         self._function = function
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
-        namespace, self.__name__ = _split(qualname)
-        REGISTERED.setdefault(namespace, {})[self.__name__] = self
+        namespace, self.__name__, overload = _split(qualname)
+        self._names = namespace, self.__name__, overload
+        packet: Any = REGISTERED.setdefault(namespace, {}).setdefault(self.__name__, CustomOpPacket(self.__name__))
+        packet._overloads[overload] = self
+        self._arguments = _signature(schema) if schema else None
+        self._event = 0
 
     @property
     def default(self) -> CustomOpDef:
         """The one overload."""
         return self
 
-    def _run(self, *args: Any) -> Any:
+    def fits(self, args: Any, kwargs: Any) -> bool:
+        """Whether these can be its arguments."""
+        return self._bound(args, kwargs) is not None
+
+    def _bound(self, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
+        """The arguments in order, with those that were left out; None if they do not fit."""
+        signature = self._arguments
+        if signature is None and self._function is not None:
+            signature = inspect.signature(self._function)
+        if signature is None:
+            return (*args, *kwargs.values())
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def _region(self, args: Any, kwargs: Any) -> _tap.region:
+        """What a call is recorded as."""
+        if not self._event:
+            namespace, name, overload = self._names
+            name_of_overload = "" if overload == "default" else overload
+            self._event = _tap.register_event(f"{namespace}::{name}", name_of_overload, describe=_described)
+        seq = _tap.NAMESPACE["SEQ"] if grad_mode.is_grad_enabled() else -1
+        shown = self._bound(args, kwargs) if _tap.SLOT.flags & _tap.SHAPES else None
+        return _tap.region(self._event, seq, inputs_id(shown, True) if shown else 0)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
             raise NotImplementedError(f"{self._qualname} has no kernel: register one by torch.library.impl")
-        return self._function(*args)
+        return self._function(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _tap.SLOT.recorder is None:
+            return self._call(args, kwargs)
+        with self._region(args, kwargs):
+            return self._call(args, kwargs)
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        if self._backward is None:
+            return self._run(*args, **kwargs)
         if kwargs and self._function is not None:
             bound = inspect.signature(self._function).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        return self._run(*args) if self._backward is None else self._differentiable().apply(*args)
+        return self._differentiable().apply(*args)
 
     def _differentiable(self) -> type[Function]:
         definition = self
@@ -61,6 +155,7 @@ class CustomOpDef:
                 assert definition._backward is not None
                 return definition._backward(ctx, *grads)
 
+        Registered.__name__ = f"GeneratedBackwardFor_{'_'.join(self._names)}"
         return Registered
 
     def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
@@ -92,9 +187,10 @@ class CustomOpDef:
 def _definition(op: Any) -> CustomOpDef:
     if isinstance(op, CustomOpDef):
         return op
-    namespace, name = _split(op)
-    found = REGISTERED.get(namespace, {}).get(name)
-    if not isinstance(found, CustomOpDef):
+    namespace, name, overload = _split(op)
+    packet: Any = REGISTERED.get(namespace, {}).get(name)
+    found = packet._overloads.get(overload) if isinstance(packet, CustomOpPacket) else None
+    if found is None:
         raise RuntimeError(
             f"operator {op} does not exist: define it by torch.library.custom_op or torch.library.define"
         )
@@ -112,12 +208,16 @@ def custom_op(
     tags: Any = None,
 ) -> Any:
     """Make an operator of a function; without one, a decorator."""
-    return CustomOpDef(name, fn) if fn is not None else lambda given: CustomOpDef(name, given)
+
+    def make(function: Any) -> CustomOpDef:
+        return CustomOpDef(name, function, "" if schema is None else f"{_split(name)[1]}{schema}")
+
+    return make if fn is None else make(fn)
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
     """Name an operator whose kernel comes later."""
-    CustomOpDef(qualname)
+    CustomOpDef(qualname, schema=f"{_split(qualname)[1]}{schema}" if schema.startswith("(") else schema)
 
 
 def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
@@ -156,5 +256,8 @@ class Library:
 
     def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
         key = dispatch_key or self.dispatch_key or None
+        if isinstance(op_name, CustomOpDef):
+            op_name.register_kernel(key, fn)
+            return
         name = op_name if isinstance(op_name, str) else op_name.__name__
         _definition(name if "::" in name else f"{self.ns}::{name}").register_kernel(key, fn)

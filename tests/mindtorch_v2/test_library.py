@@ -9,6 +9,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.nn.attention.flex_attention import AuxRequest, flex_attention
+from mindtorch_v2.profiler import _ExperimentalConfig, profile
 
 # --- torch.ops --------------------------------------------------------------------------------------------------------
 
@@ -154,3 +155,53 @@ def test_the_older_comparison_is_wider() -> None:
         torch.testing.assert_allclose([1.0, 2.0], torch.tensor([1.00005, 2.0], dtype=torch.float64))
     with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="not close"):
         torch.testing.assert_allclose(torch.ones(1), torch.ones(1) * 1.001)
+
+
+# --- operators of programs while something records -------------------------------------------------------------------
+
+
+def recorded(work: Any) -> list[Any]:
+    config = _ExperimentalConfig(capture_overload_names=True)
+    with profile(record_shapes=True, experimental_config=config) as prof:
+        work()
+    return list(prof.events())
+
+
+def test_a_defined_operator_is_an_event_around_the_ops_of_its_kernel() -> None:
+    library = torch.library.Library("test_recorded", "DEF")
+    library.define("twice(Tensor a) -> Tensor")
+    library.define("twice.out(Tensor a, int k, *, Tensor(a!) out) -> Tensor(a!)")
+    library.define("first(Tensor[] xs, float s=2.0, str mode='a') -> Tensor")
+    library.impl("twice", lambda a: a + a, "CPU")
+    library.impl("twice.out", lambda a, k, *, out: out.copy_(a + k), "CPU")
+    library.impl("first", lambda xs, s=2.0, mode="a": xs[0] * s, "CPU")
+    ops, x, out = torch.ops.test_recorded, torch.ones(2, 3), torch.empty(2, 3)
+    whole, inner = recorded(lambda: ops.twice(x))
+    assert (whole.name, whole.overload_name, whole.input_shapes) == ("test_recorded::twice", "", [[2, 3]])
+    assert (inner.name, inner.cpu_parent.name) == ("aten::add", "test_recorded::twice")
+    for call in (ops.twice, ops.twice.out):
+        whole = recorded(lambda call=call: call(x, 3, out=out))[0]
+        assert (whole.overload_name, whole.concrete_inputs) == ("out", [None, 3, None])
+    whole = recorded(lambda: ops.first([x, x], mode="z"))[0]
+    assert (whole.input_dtypes, whole.concrete_inputs) == (["TensorList", "Scalar", ""], [None, 2.0, None])
+    assert ops.twice.overloads() == ["default", "out"]
+    with pytest.raises(AttributeError, match="no overload 'Scalar'"):
+        _ = ops.twice.Scalar
+
+
+def test_a_custom_op_and_its_gradient_are_events() -> None:
+    @torch.library.custom_op("test_recorded::scaled", mutates_args=())
+    def scaled(a: torch.Tensor, k: int) -> torch.Tensor:
+        return a * k
+
+    scaled.register_autograd(lambda ctx, grad: (grad * 2, None))
+    x = torch.ones(3, requires_grad=True)
+    events = recorded(lambda: scaled(x, k=2).sum().backward())
+    assert [event.name for event in events[:3]] == [
+        "test_recorded::scaled",
+        "GeneratedBackwardFor_test_recorded_scaled_default",
+        "aten::mul",
+    ]
+    assert events[0].concrete_inputs == [None, 2]
+    assert "GeneratedBackwardFor_test_recorded_scaled_defaultBackward" in [event.name for event in events]
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
