@@ -140,23 +140,18 @@ class CustomOpDef:
         return self._differentiable().apply(*args)
 
     def _differentiable(self) -> type[Function]:
-        definition = self
+        def forward(ctx: Any, *args: Any) -> Any:
+            output = self._run(*args)
+            if self._setup is not None:
+                self._setup(ctx, args, output)
+            return output
 
-        class Registered(Function):
-            @staticmethod
-            def forward(ctx: Any, *args: Any) -> Any:
-                output = definition._run(*args)
-                if definition._setup is not None:
-                    definition._setup(ctx, args, output)
-                return output
+        def backward(ctx: Any, *grads: Any) -> Any:
+            assert self._backward is not None
+            return self._backward(ctx, *grads)
 
-            @staticmethod
-            def backward(ctx: Any, *grads: Any) -> Any:
-                assert definition._backward is not None
-                return definition._backward(ctx, *grads)
-
-        Registered.__name__ = f"GeneratedBackwardFor_{'_'.join(self._names)}"
-        return Registered
+        name = f"GeneratedBackwardFor_{'_'.join(self._names)}"
+        return type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
     def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
         """The kernel of some device types; those of the CPU, or of all, are taken."""
