@@ -548,6 +548,18 @@ INLINE uint16_t to_brain(float x) {
 }
 
 #define SAME(X) (X)
+#define PLUS(X, Y) ((X) + (Y))
+#define MINUS(X, Y) ((X) - (Y))
+#define TIMES(X, Y) ((X) * (Y))
+#define OVER(X, Y) ((X) / (Y))
+#define EQUAL(X, Y) ((X) == (Y))
+#define UNEQUAL(X, Y) ((X) != (Y))
+#define LESS(X, Y) ((X) < (Y))
+#define AT_MOST(X, Y) ((X) <= (Y))
+#define MORE(X, Y) ((X) > (Y))
+#define AT_LEAST(X, Y) ((X) >= (Y))
+#define LARGER(X, Y) ((X) >= (Y) || (X) != (X) ? (X) : (Y)) /* nan is larger than all, and smaller */
+#define SMALLER(X, Y) ((X) <= (Y) || (X) != (X) ? (X) : (Y))
 
 typedef struct {
     const void *x, *y;
@@ -555,16 +567,16 @@ typedef struct {
     int one; /* whether y is a single number */
 } Operands;
 
-#define OPERATION(NAME, TYPE, RESULT, READ, WRITE, OPERATOR)                                                           \
+#define OPERATION(NAME, TYPE, RESULT, READ, WRITE, RULE)                                                               \
     WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
         const Operands *a = work;                                                                                      \
         const TYPE *x = a->x, *y = a->y;                                                                               \
         RESULT *out = a->out;                                                                                          \
         if (a->one) {                                                                                                  \
             TYPE number = *y;                                                                                          \
-            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(READ(x[i]) OPERATOR READ(number));              \
+            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(RULE(READ(x[i]), READ(number)));                \
         } else {                                                                                                       \
-            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(READ(x[i]) OPERATOR READ(y[i]));                \
+            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(RULE(READ(x[i]), READ(y[i])));                  \
         }                                                                                                              \
     }
 
@@ -618,12 +630,12 @@ INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, P
         }                                                                                                              \
     }
 
-#define FLOATS(NAME, OPERATOR)                                                                                         \
-    OPERATION(NAME##_f32, float, float, SAME, SAME, OPERATOR)                                                          \
-    OPERATION(NAME##_f64, double, double, SAME, SAME, OPERATOR)                                                        \
-    HALVES(NAME##_f16, for (Py_ssize_t i = 0; i < n; i++) x[i] = x[i] OPERATOR y[i];                                   \
+#define FLOATS(NAME, RULE)                                                                                             \
+    OPERATION(NAME##_f32, float, float, SAME, SAME, RULE)                                                              \
+    OPERATION(NAME##_f64, double, double, SAME, SAME, RULE)                                                            \
+    HALVES(NAME##_f16, for (Py_ssize_t i = 0; i < n; i++) x[i] = RULE(x[i], y[i]);                                     \
            narrow_halves(x, (uint16_t *)a->out + from, n);)                                                            \
-    OPERATION(NAME##_bf16, uint16_t, uint16_t, from_brain, to_brain, OPERATOR)
+    OPERATION(NAME##_bf16, uint16_t, uint16_t, from_brain, to_brain, RULE)
 
 #define STANDS_FOR(NAME, INTEGERS)                                                                                     \
     static PyObject *numpy_##NAME;                                                                                     \
@@ -632,37 +644,43 @@ INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, P
         return operation(numpy_##NAME, loops, NULL, args, count, names);                                               \
     }
 
-FLOATS(add, +)
-FLOATS(subtract, -)
-FLOATS(multiply, *)
-FLOATS(divide, /)
-OPERATION(add_i64, uint64_t, uint64_t, SAME, SAME, +) /* unsigned, so that they wrap around */
-OPERATION(subtract_i64, uint64_t, uint64_t, SAME, SAME, -)
-OPERATION(multiply_i64, uint64_t, uint64_t, SAME, SAME, *)
+FLOATS(add, PLUS)
+FLOATS(subtract, MINUS)
+FLOATS(multiply, TIMES)
+FLOATS(divide, OVER)
+OPERATION(add_i64, uint64_t, uint64_t, SAME, SAME, PLUS) /* unsigned, so that they wrap around */
+OPERATION(subtract_i64, uint64_t, uint64_t, SAME, SAME, MINUS)
+OPERATION(multiply_i64, uint64_t, uint64_t, SAME, SAME, TIMES)
+FLOATS(maximum, LARGER)
+FLOATS(minimum, SMALLER)
+OPERATION(maximum_i64, int64_t, int64_t, SAME, SAME, LARGER)
+OPERATION(minimum_i64, int64_t, int64_t, SAME, SAME, SMALLER)
 STANDS_FOR(add, add_i64)
 STANDS_FOR(subtract, subtract_i64)
 STANDS_FOR(multiply, multiply_i64)
 STANDS_FOR(divide, NULL)
+STANDS_FOR(maximum, maximum_i64)
+STANDS_FOR(minimum, minimum_i64)
 
-#define COMPARISON(NAME, OPERATOR)                                                                                     \
-    OPERATION(NAME##_f32, float, uint8_t, SAME, SAME, OPERATOR)                                                        \
-    OPERATION(NAME##_f64, double, uint8_t, SAME, SAME, OPERATOR)                                                       \
-    OPERATION(NAME##_i64, int64_t, uint8_t, SAME, SAME, OPERATOR)                                                      \
+#define COMPARISON(NAME, RULE)                                                                                         \
+    OPERATION(NAME##_f32, float, uint8_t, SAME, SAME, RULE)                                                            \
+    OPERATION(NAME##_f64, double, uint8_t, SAME, SAME, RULE)                                                           \
+    OPERATION(NAME##_i64, int64_t, uint8_t, SAME, SAME, RULE)                                                          \
     HALVES(NAME##_f16, uint8_t *out = (uint8_t *)a->out + from;                                                        \
-           for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] OPERATOR y[i];)                                            \
-    OPERATION(NAME##_bf16, uint16_t, uint8_t, from_brain, SAME, OPERATOR)                                              \
+           for (Py_ssize_t i = 0; i < n; i++) out[i] = RULE(x[i], y[i]);)                                              \
+    OPERATION(NAME##_bf16, uint16_t, uint8_t, from_brain, SAME, RULE)                                                  \
     static PyObject *numpy_##NAME;                                                                                     \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
         static const Part loops[KINDS] = {NAME##_f32, NAME##_f64, NAME##_i64, NAME##_f16, NAME##_bf16};                \
         return operation(numpy_##NAME, loops, BOOL, args, count, names);                                               \
     }
 
-COMPARISON(equal, ==)
-COMPARISON(not_equal, !=)
-COMPARISON(less, <)
-COMPARISON(less_equal, <=)
-COMPARISON(greater, >)
-COMPARISON(greater_equal, >=)
+COMPARISON(equal, EQUAL)
+COMPARISON(not_equal, UNEQUAL)
+COMPARISON(less, LESS)
+COMPARISON(less_equal, AT_MOST)
+COMPARISON(greater, MORE)
+COMPARISON(greater_equal, AT_LEAST)
 
 #define CONVERSION(NAME, TYPE, RESULT, FUNCTION)                                                                       \
     WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
@@ -702,6 +720,41 @@ static PyObject *convert(PyObject *module, PyObject *const *args, Py_ssize_t cou
     END
     Py_RETURN_TRUE;
 }
+
+/* Of one array, in float32 and float64. */
+#define SINGLE(NAME, RULE)                                                                                             \
+    CONVERSION(NAME##_f32, float, float, RULE)                                                                         \
+    CONVERSION(NAME##_f64, double, double, RULE)                                                                       \
+    static PyObject *numpy_##NAME;                                                                                     \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
+        return on_floats(numpy_##NAME, NAME##_f32, NAME##_f64, args, count, names);                                    \
+    }
+
+static PyObject *on_floats(PyObject *ufunc, Part single, Part twice, PyObject *const *args, Py_ssize_t count,
+                           PyObject *names) {
+    if (count != 1 || names || !(readable(args[0], F32) || readable(args[0], F64)))
+        return PyObject_Vectorcall(ufunc, args, count, names);
+    PyObject *out = new_like(args[0], KEEP_ORDER, NULL, 0);
+    if (!out) return NULL;
+    Operands work = {data_of(args[0]), NULL, data_of(out), 0};
+    Py_ssize_t n = count_of(args[0]);
+    BEGIN(n)
+    run(((Array *)args[0])->descr == F32 ? single : twice, &work, n, 1, LIGHT);
+    END
+    return out;
+}
+
+#define NEGATED(X) (-(X))
+#define SQUARED(X) ((X) * (X))
+#define INVERTED(X) (1 / (X))
+#define SIZE(X) _Generic((X), float: fabsf, default: fabs)(X)
+#define ROOT(X) _Generic((X), float: sqrtf, default: sqrt)(X)
+
+SINGLE(negative, NEGATED)
+SINGLE(absolute, SIZE)
+SINGLE(sqrt_, ROOT)
+SINGLE(square, SQUARED)
+SINGLE(reciprocal, INVERTED)
 
 /* ------------------------------------------------------------------------------------------------ rows */
 
@@ -1622,7 +1675,9 @@ static const struct {
     {"exp", &numpy_exp}, {"tanh", &numpy_tanh}, {"empty", &numpy_empty}, {"add", &numpy_add},
     {"subtract", &numpy_subtract}, {"multiply", &numpy_multiply}, {"divide", &numpy_divide}, {"equal", &numpy_equal},
     {"not_equal", &numpy_not_equal}, {"less", &numpy_less}, {"less_equal", &numpy_less_equal},
-    {"greater", &numpy_greater}, {"greater_equal", &numpy_greater_equal},
+    {"greater", &numpy_greater}, {"greater_equal", &numpy_greater_equal}, {"maximum", &numpy_maximum},
+    {"minimum", &numpy_minimum}, {"negative", &numpy_negative}, {"absolute", &numpy_absolute}, {"sqrt", &numpy_sqrt_},
+    {"square", &numpy_square}, {"reciprocal", &numpy_reciprocal},
 };
 
 /* Whether NumPy's table of functions makes an array like the sample. */
@@ -1690,6 +1745,13 @@ static PyMethodDef methods[] = {
     PAIR(less_equal),
     PAIR(greater),
     PAIR(greater_equal),
+    PAIR(maximum),
+    PAIR(minimum),
+    STAND_IN("negative", negative),
+    STAND_IN("absolute", absolute),
+    STAND_IN("sqrt", sqrt_),
+    STAND_IN("square", square),
+    STAND_IN("reciprocal", reciprocal),
     METHOD("convert", convert),
     METHOD("sigmoid", sigmoid),
     METHOD("gelu", gelu),

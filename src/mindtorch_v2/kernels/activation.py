@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
-from .compiled import C, exp, in_one_pass, pair_in_one_pass, tanh
+from .compiled import C, exp, in_one_pass, pair_in_one_pass, stand_in, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to
 from .smooth import log1p_positive
 
@@ -25,13 +25,14 @@ _PDF_SCALE = 1 / math.sqrt(2 * math.pi)
 
 
 _ZERO = np.zeros((), np.float32)
+_maximum = stand_in(np.maximum)
 
 
 def relu(x: Any, out: Any = None) -> Any:
     if x.size > 512:
         return _long_relu(x, out)
     zero = _ZERO if x.dtype is _ZERO.dtype else number(0, x.dtype)
-    return np.maximum(x, zero) if out is None else np.maximum(x, zero, out=out)
+    return _maximum(x, zero) if out is None else np.maximum(x, zero, out=out)
 
 
 def _long_relu(x: Any, out: Any) -> Any:

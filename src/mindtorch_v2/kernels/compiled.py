@@ -37,8 +37,9 @@ C: Any = _load()
 exp: Any = np.exp if C is None else C.exp
 tanh: Any = np.tanh if C is None else C.tanh
 
-_PAIRS = "add subtract multiply divide equal not_equal less less_equal greater greater_equal"
-STAND_INS: dict[Any, Any] = {} if C is None else {getattr(np, name): getattr(C, name) for name in _PAIRS.split()}
+_NAMES = """add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal
+    negative absolute sqrt square reciprocal"""
+STAND_INS: dict[Any, Any] = {} if C is None else {getattr(np, name): getattr(C, name) for name in _NAMES.split()}
 
 
 def stand_in(ufunc: Any) -> Any:
