@@ -14,7 +14,8 @@ READERS := .venv-readers
 
 PARITY_TORCH    := torch==2.13.0
 PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
-RECORDING_TESTS := $(wildcard tests/mindtorch_v2/test_profiler*.py) tests/mindtorch_v2/test_rows.py
+PURE_TESTS := $(wildcard tests/mindtorch_v2/test_profiler*.py tests/mindtorch_v2/test_autograd*.py) \
+	$(addprefix tests/mindtorch_v2/, test_rows.py test_op_axes.py test_module.py test_cycles.py)
 READERS_TOOLS   := HolisticTraceAnalysis==0.5.0 torch-tb-profiler==0.4.3
 READERS_PACKAGES := viztracer==1.1.1 numpy ml_dtypes hypothesis pytest selenium pandas plotly networkx psutil pyyaml fsspec tensorboard
 BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
@@ -29,9 +30,9 @@ help:  ## list the targets
 demo: $(VENV)/installed  ## train a small GPT under the profiler: losses, table, trace, report
 	$(VENV)/bin/python -m mindtorch_v2 examples/gpt.py --steps 10 --profile demo
 
-test: $(VENV)/installed  ## run the test suite (no torch needed), recording tests once more without the compiled helper
+test: $(VENV)/installed  ## run the test suite (no torch needed); recording and autograd once more without the compiled helper
 	$(VENV)/bin/python -m pytest -q -n $(JOBS) $(ARGS)
-	$(if $(ARGS),,MINDTORCH_PURE=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) $(RECORDING_TESTS))
+	$(if $(ARGS),,MINDTORCH_PURE=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) $(PURE_TESTS))
 
 check: $(VENV)/installed  ## lint, formatting, types and layers
 	$(VENV)/bin/ruff check .

@@ -193,7 +193,7 @@ lanes_exist = False
 
 
 class _Resident:
-    """Says that a thread's lane is HOME, for as long as the thread lives.
+    """Says that a thread's lane is HOME, for as long as the thread lives and has one.
 
     To ask a lock whether the caller owns it takes a third of a look into thread-local storage. Only one thread can have
     this, the first that is recorded; AT_HOME answers True to no other, as nobody else ever has the lock.
@@ -215,12 +215,17 @@ def _leave_home() -> None:
     NAMESPACE["HOME"] = None
 
 
-def settle(lane: Lane) -> None:
-    """Make a lane the calling thread's own."""
-    LANES.lane = lane
-    with _lock:
-        if NAMESPACE["HOME"] is None and lane.ident == threading.get_ident():
-            LANES.resident = _Resident(lane)
+def settle(lane: Lane | None) -> None:
+    """Make a lane the calling thread's own, or take it away."""
+    if lane is None:
+        LANES.__dict__.clear()
+    else:
+        LANES.lane = lane
+        with _lock:
+            if NAMESPACE["AT_HOME"]():
+                NAMESPACE["HOME"] = lane
+            elif NAMESPACE["HOME"] is None and lane.ident == threading.get_ident():
+                LANES.resident = _Resident(lane)
     if HELPER is not None:
         HELPER.adopt(lane)
 
