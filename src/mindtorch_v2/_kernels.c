@@ -1332,6 +1332,39 @@ static PyObject *add_places(PyObject *module, PyObject *const *args, Py_ssize_t 
     return at_places(add_places_part, work, total / m);
 }
 
+typedef struct {
+    const float *planes, *weights;
+    const int64_t *places;
+    float *out;
+    Py_ssize_t channels, size, n;
+} Sampled;
+
+static void add_sampled_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Sampled *a = work;
+    for (Py_ssize_t p = from; p < to; p++) {
+        const float *plane = a->planes + p * a->size, *weights = a->weights + p / a->channels * a->n;
+        const int64_t *places = a->places + p / a->channels * a->n;
+        float *out = a->out + p * a->n;
+        for (Py_ssize_t i = 0; i < a->n; i++) out[i] += plane[places[i]] * weights[i];
+    }
+}
+
+/* add_sampled(planes, places, weights, out): out[i, c] += planes[i, c, places[i]] * weights[i]. */
+static PyObject *add_sampled(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !readable(args[0], F32) || !readable(args[1], I64) || !readable(args[2], F32) ||
+        !writable(args[3], F32) || ((Array *)args[0])->nd != 3 || ((Array *)args[1])->nd != 2)
+        Py_RETURN_FALSE;
+    Py_ssize_t *shape = ((Array *)args[0])->dimensions, n = last_of(args[1]), planes = shape[0] * shape[1];
+    if (n == 0 || planes == 0 || count_of(args[1]) != shape[0] * n || count_of(args[2]) != shape[0] * n ||
+        count_of(args[3]) != planes * n || !in_range(data_of(args[1]), shape[0] * n, shape[2]))
+        Py_RETURN_FALSE;
+    Sampled work = {data_of(args[0]), data_of(args[2]), data_of(args[1]), data_of(args[3]), shape[1], shape[2], n};
+    BEGIN(planes * n)
+    run(add_sampled_part, &work, planes, n, HEAVY);
+    END
+    Py_RETURN_TRUE;
+}
+
 WIDE static void add_rows_loop(float *out, const int64_t *index, const float *rows, Py_ssize_t m, Py_ssize_t n) {
     for (Py_ssize_t r = 0; r < m; r++, rows += n) {
         float *row = out + index[r] * n;
@@ -1785,6 +1818,7 @@ static PyMethodDef methods[] = {
     METHOD("gather", gather),
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),
+    METHOD("add_sampled", add_sampled),
     METHOD("sum_picked", sum_picked),
     METHOD("put_picked", put_picked),
     METHOD("cat", cat),

@@ -16,6 +16,7 @@ from mindtorch_v2.kernels import (
     accumulate,
     activation,
     compiled,
+    grid_sample,
     indexing,
     lstm,
     normalize,
@@ -378,3 +379,12 @@ def test_running_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "C", None)
     for got, wanted in zip(np.atleast_1d(fused), np.atleast_1d(getattr(scan, name)(x, 1)), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@needs_compiled
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_sampling(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, grid = normal(2, 3, 5, 6), normal(2, 4, 7, 2)  # some places lie outside
+    fused = grid_sample.grid_sample_forward(x, grid, mode)
+    monkeypatch.setattr(grid_sample, "C", None)
+    np.testing.assert_allclose(fused, grid_sample.grid_sample_forward(x, grid, mode), rtol=1e-5, atol=1e-6)

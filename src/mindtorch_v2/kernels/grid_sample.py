@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .compiled import C
 from .fold import Array, Shape
 from .precision import widened
 from .resample import cubic_weights
@@ -67,8 +68,12 @@ def grid_sample_forward(
         planes, target = padded[part], out[part]
         axes = _axis_taps(grid[part], x.shape[2:], mode, padding_mode, align_corners)
         for places, taps in _corners(axes, x.shape[2:]):
-            value = _taken(planes, places.reshape(len(planes), positions))
-            value *= _product(tap.weight for tap in taps).reshape(len(planes), 1, positions)
+            shape = len(planes), positions
+            places, weight = places.reshape(shape), _product(tap.weight for tap in taps).reshape(shape)
+            if C is not None and C.add_sampled(planes, places, weight, target):
+                continue
+            value = _taken(planes, places)
+            value *= weight[:, None]
             target += value
     return out.reshape(*x.shape[:2], *grid.shape[1:-1])
 
