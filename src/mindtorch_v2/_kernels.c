@@ -758,7 +758,7 @@ SINGLE(reciprocal, INVERTED)
 
 /* ------------------------------------------------------------------------------------------------ rows */
 
-#define PART 2048 /* so many are added up in single precision; the rest in double */
+#define PART 1024 /* so many are added up in single precision; the rest in double */
 
 #define LANES 32
 
