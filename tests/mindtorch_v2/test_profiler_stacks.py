@@ -1,8 +1,11 @@
 """Stacks of ops, Python functions as events, and calls of modules."""
 
+import cProfile
 import gc
 import json
+import pstats
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,6 +207,62 @@ def test_nested_profiles_with_and_without_stacks() -> None:
     assert nests_perfectly(outer)
     assert nests_perfectly(inner)
     assert not any(event.is_python_function for event in plain.events())
+
+
+def test_a_profile_of_all_threads_inside_another_loses_no_frames_of_it() -> None:
+    def around() -> None:
+        with profile(with_stack=True, all_threads=True) as inner:
+            leaf()
+        assert len(ops_of(inner)) == 1
+        leaf()
+
+    with profile(with_stack=True) as outer:
+        around()
+        leaf()
+    assert len(ops_of(outer)) == 3
+    assert nests_perfectly(outer)
+    parents = [event.cpu_parent.cpu_parent.name.rpartition(": ")[2] for event in ops_of(outer)]
+    assert parents[:2] == ["around", "around"]
+    assert sys.getprofile() is None
+
+
+def test_other_threads_that_are_traced_go_on_where_they_were() -> None:
+    here, there = threading.Barrier(2), threading.Barrier(2)
+    found: list[profile] = []
+
+    def around() -> None:
+        here.wait(60)
+        there.wait(60)
+        leaf()
+
+    def work() -> None:
+        with profile(with_stack=True) as prof:
+            around()
+        found.append(prof)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    here.wait(60)
+    with profile(with_stack=True, all_threads=True):
+        there.wait(60)
+        thread.join()
+    (event,) = ops_of(found[0])
+    assert event.cpu_parent.name.endswith(": leaf")
+    assert event.cpu_parent.cpu_parent.name.endswith(": around")
+    assert nests_perfectly(found[0])
+
+
+def test_pythons_own_profiler_goes_on_afterwards() -> None:
+    other = cProfile.Profile()
+    other.enable()
+    try:
+        with profile(with_stack=True) as prof:
+            leaf()
+        caller()
+    finally:
+        other.disable()
+    assert len(ops_of(prof)) == 1
+    assert "caller" in {name for _, _, name in pstats.Stats(other).stats}  # type: ignore[attr-defined]
 
 
 @pytest.fixture

@@ -11,11 +11,17 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mindtorch_v2 import _tap
 from mindtorch_v2.autograd import profiler as autograd_profiler
-from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, recorder
+from mindtorch_v2.profiler.chunks import Chunk
+from mindtorch_v2.profiler.config import RecordOptions
+from mindtorch_v2.profiler.recorder import RECORDER, LaneRecord
+from mindtorch_v2.profiler.tracks import Bounds, track_of
 from profiler_clock import Clock, clock, op  # noqa: F401
 
 ALL_THREADS = _ExperimentalConfig(profile_all_threads=True)
@@ -307,3 +313,44 @@ def test_backward_in_another_thread_finds_the_forward_thread() -> None:
     assert node.thread != 1
     assert (forward.flow_id, forward.flow_start) == (node.flow_id, True) == (1, True)
     assert (node.flow_type, node.flow_start, inner.flow_type) == (1, False, 0)
+
+
+# What other threads do while a window closes
+
+
+def track(rows: list[tuple[int, int, int]], **options: Any) -> list[tuple[int, int, int]]:
+    """What a window from 100 to 200 keeps of the rows of another thread: start, end and kind."""
+    flat = [value for start, end, kind in rows for value in (start, end, kind, -1, 0, 0)]
+    record = LaneRecord(2, 2, "other", (0, 0), [Chunk(0, [flat], _tap.ROW_WIDTH)], [], [])
+    found = track_of(record, Bounds(RecordOptions(**options), 100, 200, [], False, {7: "function"}))
+    return list(zip(found.start_ns.tolist(), found.end_ns.tolist(), found.kind.tolist()))
+
+
+def test_what_begins_after_the_end_of_a_window_is_not_in_it() -> None:
+    assert track([(150, 160, 1), (201, 205, 2)]) == [(50, 60, 1)]
+
+
+def test_what_ends_after_the_end_of_a_window_ends_with_it() -> None:
+    assert track([(150, 210, 1)]) == [(50, 100, 1)]
+
+
+def test_what_is_there_as_open_and_as_ended_is_there_once() -> None:
+    assert track([(150, 210, 1), (150, 200, 1)]) == [(50, 100, 1)]
+    # Two that are open at the end are two, even if they began together.
+    assert track([(150, 200, 1), (150, 200, 1)]) == [(50, 100, 1)] * 2
+
+
+def test_functions_that_are_traced_for_nobody_any_more_are_left_out() -> None:
+    assert track([(150, 160, 7), (150, 160, 1)]) == [(50, 60, 1)]
+    assert track([(150, 160, 7)], stacks=True) == [(50, 60, 7)]
+
+
+def test_nothing_is_open_before_it_has_begun() -> None:
+    lane = RECORDER.own_lane()
+    entry = [150, 1, -1, 0, 0]
+    lane.open.append(entry)
+    try:
+        assert recorder._still_open(lane, 149) == []
+        assert recorder._still_open(lane, 151)[:2] == [150, 151]
+    finally:
+        lane.open.remove(entry)

@@ -145,6 +145,15 @@ def _lane_of(callback: Any) -> Any:
     return callback if isinstance(callback, ThreadLane) else getattr(callback, "lane", None)
 
 
+def _put_back(callback: Any) -> None:
+    """Have whoever profiled before profile on; those written in C, such as cProfile's, are no functions."""
+    if callback is None or callable(callback):
+        sys.setprofile(callback)
+    else:
+        sys.setprofile(None)
+        callback.enable()
+
+
 class Tracer:
     """Times Python functions with `sys.setprofile` while somebody holds it, on the threads that are recorded."""
 
@@ -169,7 +178,8 @@ class Tracer:
             if all_threads:
                 own = sys.getprofile()
                 _set_for_all(self._first_event)
-                sys.setprofile(own)
+                if _lane_of(own) is None:
+                    _put_back(own)
         self._begin()
 
     def release(self, all_threads: bool) -> None:
@@ -224,28 +234,36 @@ class Tracer:
         if _lane_of(sys.getprofile()) is lane:
             if _HELPER is not None:
                 _HELPER.untrace(lane)
-            sys.setprofile(self._previous.pop(lane.ident, None))
+            _put_back(self._previous.pop(lane.ident, None))
             lane.frames, lane.tracer = [], None
 
     def _first_event(self, frame: FrameType, event: str, arg: Any) -> None:
-        """What new threads start with: replaces itself with the callback of the thread's lane."""
+        """What new threads start with: replaces itself with the callback of the thread's lane.
+
+        Threads that are traced already may get it too: they go on where they were.
+        """
         lane = RECORDER.own_lane()
         if not self.running or lane.ident != threading.get_ident():
             # Nobody listens any more, or this is a thread of the profiler's own, which borrows its lane.
             sys.setprofile(None)
             return
-        lane.frames, lane.muted = [], 0
+        is_traced = bool(lane.frames) and (lane.tracer is not None or _HELPER is not None)
+        if not is_traced:
+            lane.frames, lane.muted = [], 0
+        callback = lane.tracer if is_traced and _HELPER is None else self._callback(lane)
+        if event in ("call", "c_call") or lane.muted or _HELPER is None:
+            if is_traced or event == "call":
+                callback(frame, event, arg)
+        elif is_traced:
+            *outer, start, kind = lane.frames
+            lane.frames = outer
+            if kind > 0:
+                lane.write((start, _tap.clock(), kind, -1, 0, 0))
         if _HELPER is not None:
-            if event == "call":
-                kind = self.code_id(frame.f_code)
-                lane.muted = int(kind == MUTED)
-                lane.frames = [] if kind == MUTED else [_tap.clock(), kind]
             _HELPER.trace(lane)
-            return
-        callback = lane.tracer = self._callback(lane)
-        sys.setprofile(callback)
-        if event == "call":
-            callback(frame, event, arg)
+        else:
+            lane.tracer = callback
+            sys.setprofile(callback)
 
     def _python_id(self, code: CodeType, line: int) -> int:
         return python_event(f"{short_path(code.co_filename)}({line}): {code.co_name}")

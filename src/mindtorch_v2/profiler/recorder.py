@@ -517,6 +517,8 @@ def _still_open(lane: ThreadLane, now: int) -> list[int]:
     frames = list(lane.frames)
     parts = [(start, now, event, -1, 0, 0) for start, event in zip(frames[::2], frames[1::2]) if event > 0]
     parts += [(entry[0], now, entry[1], entry[2], entry[3], entry[4]) for entry in list(lane.open)]
+    # Other threads may have begun something since.
+    parts = [part for part in parts if part[0] <= now]
     # Of regions begun at the same time the later one is the inner one.
     parts.reverse()
     parts.sort(key=lambda row: -row[0])

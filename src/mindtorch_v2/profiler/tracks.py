@@ -45,6 +45,9 @@ def track_of(record: LaneRecord, bounds: Bounds) -> Track:
     start -= bounds.start_ns
     end -= bounds.start_ns
     unwanted = _outside(start, end, kind, bounds)
+    late = end > bounds.stop_ns - bounds.start_ns
+    if late.any():
+        _end_in_time(start, end, kind, late, unwanted, bounds.stop_ns - bounds.start_ns)
     if unwanted.any():
         columns = [column[~unwanted] for column in columns]
     np.maximum(columns[0], 0, out=columns[0])
@@ -57,6 +60,17 @@ def track_of(record: LaneRecord, bounds: Bounds) -> Track:
     start, end, kind, seq, inputs, stack = columns
     memory = _memory(record, bounds)
     return Track(record.index, record.native_id, record.name, start, end, kind, seq, inputs, stack, *memory)
+
+
+def _end_in_time(
+    start: NDArray[np.int64], end: NDArray[np.int64], kind: NDArray[np.int32], late: Any, unwanted: Any, length: int
+) -> None:
+    """Other threads go on while a window closes: what they end then was open at its end, and may be there as such."""
+    unwanted |= start > length
+    still_open = set(zip(start[end == length].tolist(), kind[end == length].tolist()))
+    for place in np.flatnonzero(late & ~unwanted).tolist():
+        unwanted[place] = (int(start[place]), int(kind[place])) in still_open
+    end[late] = length
 
 
 def _memory(record: LaneRecord, bounds: Bounds) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -84,8 +98,9 @@ def _outside(
     outside = start < 0
     if outside.any():
         outside &= ~(np.isin(kind, list(bounds.python_sorts)) & (end > 0))
-    if bounds.crowded:
-        wanted = bounds.options.python_events
+    wanted = bounds.options.python_events
+    # A thread may still be traced for a moment after the last session that wanted it.
+    if bounds.crowded or (bounds.python_sorts and "function" not in wanted):
         outside |= np.isin(kind, [event for event, sort in bounds.python_sorts.items() if sort not in wanted])
     for begin, finish in bounds.pauses:
         outside |= (start >= begin - bounds.start_ns) & (start < (finish or bounds.stop_ns) - bounds.start_ns)

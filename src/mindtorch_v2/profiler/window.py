@@ -63,7 +63,7 @@ class Recording:
 
     def _read(self) -> Capture:
         session = self._session
-        sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.items()}
+        sorts = {event: detail.sort for event, detail in PYTHON_EVENTS.copy().items()}
         bounds = bounds_of(session, sorts)
         capture = Capture(
             session.options,
