@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .compiled import C, by_rows
+from .compiled import C, by_rows, exp
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -37,7 +37,7 @@ def softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
         if C.softmax(a, fused):
             return fused
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
-    np.exp(result, result)
+    exp(result, out=result)
     result /= _add(result, dim, None, None, True)
     return result
 
@@ -48,7 +48,7 @@ def log_softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
         if C.log_softmax(a, fused):
             return fused
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
-    result -= np.log(_add(np.exp(result), dim, None, None, True))
+    result -= np.log(_add(exp(result), dim, None, None, True))
     return result
 
 
@@ -67,7 +67,7 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
         fused = by_rows("log_softmax_backward", grad, output)
         if fused is not None:
             return np.asarray(fused)
-    result: Array = np.exp(output)
+    result: Array = exp(output)
     result *= _add(grad, dim, None, None, True)
     return np.subtract(grad, result, result)
 
