@@ -14,6 +14,7 @@ READERS := .venv-readers
 
 PARITY_TORCH    := torch==2.13.0
 PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
+NATIVE     := $(wildcard src/mindtorch_v2/*.c src/mindtorch_v2/_native/*/*.h)
 PURE_TESTS := $(wildcard tests/mindtorch_v2/test_profiler*.py tests/mindtorch_v2/test_autograd*.py) \
 	$(addprefix tests/mindtorch_v2/, test_rows.py test_op_axes.py test_module.py test_cycles.py)
 READERS_TOOLS   := HolisticTraceAnalysis==0.5.0 torch-tb-profiler==0.4.3
@@ -70,13 +71,13 @@ clean:  ## remove environments, caches and builds
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is installed once, and again only when what it is made from changes.
-$(VENV)/installed: pyproject.toml src/mindtorch_v2/_helper.c
+$(VENV)/installed: pyproject.toml $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 # torch comes first and alone, so that nothing else has a say in which build of it is chosen.
-$(PARITY)/installed: Makefile pyproject.toml src/mindtorch_v2/_helper.c
+$(PARITY)/installed: Makefile pyproject.toml $(NATIVE)
 	$(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_TORCH)
 	$(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check $(PARITY_PACKAGES)

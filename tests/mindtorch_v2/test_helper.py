@@ -132,3 +132,13 @@ def test_views_made_in_c_are_those_made_in_python() -> None:
     assert _tap.HELPER.look(base, base._a, False)._view is None
     with pytest.raises(TypeError, match="got 2 arguments"):
         _tap.HELPER.look(base, base._a)
+
+
+def test_every_part_in_c_is_named_where_it_is_built() -> None:
+    """Else a change of it would build nothing."""
+    top = Path(__file__).parents[2]
+    settings = (top / "pyproject.toml").read_text()
+    parts = sorted((top / "src/mindtorch_v2/_native").glob("*/*.h"))
+    missing = [part.name for part in parts if f'"{part.relative_to(top).as_posix()}"' not in settings]
+    assert parts
+    assert missing == []

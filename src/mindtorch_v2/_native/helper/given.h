@@ -1,0 +1,48 @@
+/* What all parts of the helper need: headers, flags, and what Python hands over when it connects. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <structmember.h>
+#include <time.h>
+
+#if !defined(__linux__) || defined(Py_GIL_DISABLED)
+#error "built for Linux and interpreters with a global lock; everywhere else the Python recorder is used"
+#endif
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && __has_include(<internal/pycore_frame.h>)
+#define RAW_FRAMES /* frames are read where the interpreter keeps them; elsewhere each gets an object first */
+#include <internal/pycore_frame.h>
+#endif
+
+enum { SHAPES = 1, STACKS = 2, MEMORY = 4, ROW_WIDTH = 6, MARK_WIDTH = 3 };
+enum { SKIPPED = 0, MUTED = -1 };
+
+/* What Python puts here. */
+
+static struct {
+    PyObject *make_lane;    /* () -> the calling thread's new lane, or None when nothing records */
+    PyObject *inputs_id;    /* (arguments of an op, whether it has a schema) -> id */
+    PyObject *add_stack;    /* (chain of modules, frame) -> id */
+    PyObject *modules;      /* dict: address of a module -> (weak reference, name, event id) */
+    PyObject *meet_module;  /* (module, outermost module) -> the same for one that is not there */
+    PyObject *add_chain;    /* (chain of modules, name, frames below) -> the longer chain's id */
+    PyObject *code_kind;    /* code -> event id, SKIPPED or MUTED */
+    PyObject *builtin_kind; /* builtin -> event id */
+    PyObject *clock;        /* a clock that replaces ours, or NULL */
+    PyObject *grad_mode;    /* the ContextVar */
+    PyObject *constants;    /* tuple of the types whose instances never change */
+    PyTypeObject *tensor, *parameter, *counted;
+    Py_ssize_t array_offset, graph_offset, storage_offset, view_offset; /* the slots of a tensor */
+    Py_ssize_t node_offsets[6]; /* edges, saved, seq, shape, dtype, hooks */
+    PyTypeObject *storage, *view;
+    Py_ssize_t base_offset, version_offset, replay_offset; /* the slots of a view */
+    PyObject *composed, *view_version;
+    PyTypeObject *leaf, *output;
+    Py_ssize_t leaf_array_offset, output_node_offset;
+    int recording, flags;
+} given;

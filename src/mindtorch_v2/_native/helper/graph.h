@@ -1,0 +1,113 @@
+/* Nodes of the autograd graph, and the bookkeeping of a backward pass. */
+
+/* The autograd node of a call: class, edges, saved, sequence number, shape, dtype. */
+static PyObject *node(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    PyTypeObject *type = (PyTypeObject *)args[0];
+    PyObject *made = count == 6 ? type->tp_alloc(type, 0) : NULL;
+    if (made) {
+        for (int i = 0; i < 5; i++)
+            *(PyObject **)((char *)made + given.node_offsets[i]) = Py_NewRef(args[i + 1]);
+        *(PyObject **)((char *)made + given.node_offsets[5]) = Py_NewRef(Py_None);
+    } else if (count != 6) {
+        PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", count);
+    }
+    return made;
+}
+
+static int same_shape(const Array *array, PyObject *shape) {
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != array->ndim)
+        return 0;
+    for (int i = 0; i < array->ndim; i++) {
+        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        if (!PyLong_CheckExact(size) || PyLong_AsSsize_t(size) != array->shape[i])
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether a gradient is of the shape and dtype that a node with one output waits for. */
+static int fits(PyObject *node, PyObject *gradient) {
+    Array *array = Py_TYPE(gradient) == given.tensor ? *(Array **)((char *)gradient + given.array_offset) : NULL;
+    if (!array || Py_TYPE(array) != ndarray || Py_TYPE(node) == given.output)
+        return 0;
+    if (Py_TYPE(node) == given.leaf) {
+        Array *there = *(Array **)((char *)node + given.leaf_array_offset);
+        return Py_TYPE(there) == ndarray && array->dtype == there->dtype && array->ndim == there->ndim &&
+               !memcmp(array->shape, there->shape, array->ndim * sizeof *array->shape);
+    }
+    PyObject *shape = *(PyObject **)((char *)node + given.node_offsets[3]);
+    return array->dtype == *(PyObject **)((char *)node + given.node_offsets[4]) && shape && same_shape(array, shape);
+}
+
+/* How many edges lead to each node that can be reached from some (a list), as a dict. */
+static PyObject *count_edges(PyObject *module, PyObject *starts) {
+    PyObject *waiting = PyDict_New(), *known = PySet_New(starts);
+    PyObject *stack = known ? PySequence_List(known) : NULL;
+    int failed = !waiting || !stack;
+    while (!failed && PyList_GET_SIZE(stack)) {
+        Py_ssize_t last = PyList_GET_SIZE(stack) - 1;
+        PyObject *edges = Py_NewRef(*(PyObject **)((char *)PyList_GET_ITEM(stack, last) + given.node_offsets[0]));
+        failed = PyList_SetSlice(stack, last, last + 1, NULL) < 0;
+        for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(edges); i++) {
+            PyObject *edge = PyTuple_GET_ITEM(edges, i);
+            if (edge == Py_None)
+                continue;
+            PyObject *node = Py_TYPE(edge) == given.output ? *(PyObject **)((char *)edge + given.output_node_offset) : edge;
+            PyObject *before = PyDict_GetItemWithError(waiting, node);
+            PyObject *now = PyLong_FromLong(before ? PyLong_AsLong(before) + 1 : 1);
+            failed = !now || PyDict_SetItem(waiting, node, now) < 0;
+            Py_XDECREF(now);
+            if (!failed && !before && !PySet_Contains(known, node))
+                failed = PyList_Append(stack, node) < 0;
+        }
+        Py_DECREF(edges);
+    }
+    Py_XDECREF(known);
+    Py_XDECREF(stack);
+    if (failed)
+        Py_CLEAR(waiting);
+    return waiting;
+}
+
+/* One contribution fewer to wait for; 1 if it was the last, -1 for an error. */
+static int count_down(PyObject *waiting, PyObject *node) {
+    PyObject *before = PyDict_GetItemWithError(waiting, node);
+    PyObject *left = before ? PyLong_FromLong(PyLong_AsLong(before) - 1) : NULL;
+    if (!before && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_KeyError, node);
+    int failed = !left || PyDict_SetItem(waiting, node, left) < 0;
+    int last = !failed && PyLong_AsLong(left) == 0;
+    Py_XDECREF(left);
+    return failed ? -1 : last;
+}
+
+/* Hand the results of a node on along its edges (edges, results, waiting, buffers, deliver) and keep none of them; the nodes
+   that have now got all they waited for. `deliver` takes a gradient that is not simply put down. */
+static PyObject *pass_on(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 5)
+        return PyErr_Format(PyExc_TypeError, "expected 5 arguments, got %zd", count);
+    PyObject *edges = args[0], *results = args[1], *waiting = args[2], *buffers = args[3], *ready = PyList_New(0);
+    for (Py_ssize_t i = 0; ready && i < PyTuple_GET_SIZE(edges); i++) {
+        PyObject *edge = PyTuple_GET_ITEM(edges, i), *gradient = Py_None;
+        if (edge == Py_None)
+            continue;
+        PyObject *node = Py_TYPE(edge) == given.output ? *(PyObject **)((char *)edge + given.output_node_offset) : edge;
+        int failed = 0;
+        if (i < PyList_GET_SIZE(results) && (gradient = PyList_GET_ITEM(results, i)) != Py_None) {
+            PyList_SET_ITEM(results, i, Py_NewRef(Py_None)); /* the list's reference is ours now */
+            if (fits(edge, gradient) && !PyDict_Contains(buffers, edge)) {
+                failed = PyDict_SetItem(buffers, edge, gradient) < 0;
+                Py_DECREF(gradient);
+            } else {
+                PyObject *done = PyObject_CallFunctionObjArgs(args[4], edge, gradient, NULL);
+                Py_DECREF(gradient);
+                failed = !done;
+                Py_XDECREF(done);
+            }
+        }
+        int last = failed ? -1 : count_down(waiting, node);
+        if (last < 0 || (last && PyList_Append(ready, node) < 0))
+            Py_CLEAR(ready);
+    }
+    return ready;
+}

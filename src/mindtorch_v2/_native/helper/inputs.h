@@ -1,0 +1,91 @@
+/* Ids of what ops are called with. */
+
+/* Ids of inputs by what they look like. `held` has the objects whose addresses are part of a key. */
+static struct {
+    Table table;
+    PyObject *held;
+} inputs;
+
+enum { TENSOR, SINGLE, INTEGER, FLOAT, SEQUENCE, CONSTANT };
+
+static int put_tensor(Ints *key, PyObject *tensor, PyObject *held) {
+    Array *array = *(Array **)((char *)tensor + given.array_offset);
+    if (!array || Py_TYPE(array) != ndarray)
+        return 0;
+    put(key, TENSOR);
+    put(key, (int64_t)(intptr_t)array->dtype);
+    put(key, array->ndim);
+    for (int i = 0; i < array->ndim; i++) {
+        put(key, array->shape[i]);
+        put(key, array->strides[i]);
+    }
+    return !held || PyList_Append(held, array->dtype) == 0;
+}
+
+/* Whether an argument could be told by ints; for `held` see above. Strings and constants go by their addresses. */
+static int put_argument(Ints *key, PyObject *value, PyObject *held) {
+    if (Py_TYPE(value) == given.tensor || Py_TYPE(value) == given.parameter)
+        return put_tensor(key, value, held);
+    if (value == Py_None || PyBool_Check(value)) {
+        put(key, SINGLE);
+        put(key, (int64_t)(intptr_t)value);
+    } else if (PyLong_CheckExact(value)) {
+        int overflow;
+        put(key, INTEGER);
+        put(key, PyLong_AsLongLongAndOverflow(value, &overflow));
+        return !overflow;
+    } else if (PyFloat_CheckExact(value)) {
+        double number = PyFloat_AS_DOUBLE(value);
+        int64_t bits;
+        memcpy(&bits, &number, sizeof(bits));
+        put(key, FLOAT);
+        put(key, bits);
+    } else if (PyList_CheckExact(value) || PyTuple_Check(value)) {
+        put(key, SEQUENCE);
+        put(key, PySequence_Fast_GET_SIZE(value));
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
+            if (!put_argument(key, PySequence_Fast_GET_ITEM(value, i), held))
+                return 0;
+    } else if (PyUnicode_CheckExact(value) || PySequence_Contains(given.constants, (PyObject *)Py_TYPE(value)) > 0) {
+        put(key, CONSTANT);
+        put(key, (int64_t)(intptr_t)value);
+        return !held || PyList_Append(held, value) == 0;
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static int put_arguments(Ints *key, PyObject *const *arguments, Py_ssize_t count, int is_op, PyObject *held) {
+    key->used = 0;
+    put(key, is_op);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!put_argument(key, arguments[i], held))
+            return 0;
+    return 1;
+}
+
+static int64_t asked_inputs_id(PyObject *const *arguments, Py_ssize_t count, int is_op) {
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t i = 0; all && i < count; i++)
+        PyTuple_SET_ITEM(all, i, Py_NewRef(arguments[i]));
+    PyObject *found = all ? PyObject_CallFunctionObjArgs(given.inputs_id, all, is_op ? Py_True : Py_False, NULL) : NULL;
+    int64_t id = found ? PyLong_AsLongLong(found) : -1;
+    Py_XDECREF(all);
+    Py_XDECREF(found);
+    return id;
+}
+
+/* The id of the inputs of an op, or of an autograd node; -1 with an exception set. */
+static int64_t inputs_id(PyObject *const *arguments, Py_ssize_t count, int is_op) {
+    static Ints key;
+    int known = put_arguments(&key, arguments, count, is_op, NULL);
+    uint64_t hash = known ? hash_of(&key) : 0;
+    int64_t id = known ? find(&inputs.table, &key, hash) : 0;
+    if (id)
+        return id;
+    if ((id = asked_inputs_id(arguments, count, is_op)) > 0 && known &&
+        put_arguments(&key, arguments, count, is_op, inputs.held) && !find(&inputs.table, &key, hash))
+        keep(&inputs.table, &key, hash, id);
+    return PyErr_Occurred() ? -1 : id;
+}

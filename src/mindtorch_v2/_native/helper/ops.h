@@ -1,0 +1,183 @@
+/* Regions: ops, autograd nodes and grad mode around them. */
+
+static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
+static void leave(Lane *lane);
+
+/* What an op or the engine calls is not traced, as nothing is seen of what a C++ kernel calls. */
+static PyObject *hush(PyObject *module, PyObject *unused) {
+#if PY_VERSION_HEX < 0x030C0000
+    PyThreadState *thread = PyThreadState_Get();
+    Lane *lane = (Lane *)thread->c_profileobj;
+    /* The tracer has seen this call, and sees neither its return nor that of `speak`. */
+    if (!thread->tracing && thread->c_profilefunc == on_event && lane->tracing && !lane->muted)
+        leave(lane);
+#endif
+    trace_nothing();
+    Py_RETURN_NONE;
+}
+
+static PyObject *speak(PyObject *module, PyObject *unused) {
+    trace_again();
+    Py_RETURN_NONE;
+}
+
+/* A call of what belongs to the user, from where nothing is traced. */
+static PyObject *aloud(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    PyThreadState *thread = PyThreadState_Get();
+    Lane *lane = current;
+    int hushes = thread->tracing, muted = lane ? lane->muted : 0;
+    if (hushes) {
+        thread->tracing = 1;
+        trace_again();
+    }
+    if (muted)
+        lane->muted = 0;
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
+    if (muted && lane == current)
+        lane->muted = muted;
+    if (hushes) {
+        trace_nothing();
+        thread->tracing = hushes;
+    }
+    return result;
+}
+
+static int push(int64_t seq, int64_t inputs, int is_op) {
+    Lane *lane = lane_here();
+    if (!lane)
+        return 0;
+    if (lane->depth == lane->room) {
+        int room = lane->room ? lane->room * 2 : 32;
+        Open *open = PyMem_RawRealloc(lane->open, room * sizeof(Open));
+        if (!open) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        lane->open = open;
+        lane->room = room;
+    }
+    Open *open = &lane->open[lane->depth];
+    open->seq = lane->grad || !is_op ? seq : -1; /* nodes run where no graph is built, and have numbers all the same */
+    open->inputs = inputs;
+    open->block = 0;
+    open->stack = 0;
+    if (given.flags & STACKS) {
+        open->hushes = PyThreadState_Get()->tracing;
+        if (lane->depth && open->hushes > open[-1].hushes && open[-1].stack) {
+            open->stack = open[-1].stack; /* no code of the user's lies between the two */
+        } else {
+            int64_t stack = lane->listening && given.add_stack ? stack_id(lane) : 0;
+            open = &lane->open[lane->depth]; /* Python code may have run */
+            open->stack = stack;
+        }
+    }
+    lane->depth++;
+    open->start = now();
+    return 0;
+}
+
+static PyObject *begin(PyObject *module, PyObject *seq) {
+    if (push(PyLong_AsLongLong(seq), 0, 1) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *begin_with(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    int64_t id = inputs_id(args + 1, count - 1, 1);
+    if (id < 0 || push(PyLong_AsLongLong(args[0]), id, 1) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static void pop(int64_t event) {
+    Lane *lane = current;
+    if (lane && lane->depth) {
+        int64_t time = now();
+        Open *open = &lane->open[--lane->depth];
+        put_row(lane, open->start, time, event, open->seq, open->inputs, open->stack);
+        if (open->block)
+            put_mark(lane, time, open->nbytes, open->block);
+    }
+}
+
+static PyObject *end(PyObject *module, PyObject *event) {
+    pop(PyLong_AsLongLong(event));
+    Py_RETURN_NONE;
+}
+
+/* Grad mode, of which a thread's lane has a copy. */
+static PyObject *set_grad(PyObject *module, PyObject *mode) {
+    int truth = PyObject_IsTrue(mode);
+    PyObject *token = truth < 0 ? NULL : PyContextVar_Set(given.grad_mode, truth ? Py_True : Py_False);
+    if (token && current)
+        current->grad = truth;
+    return token;
+}
+
+static PyObject *reset_grad(PyObject *module, PyObject *token) {
+    PyObject *mode;
+    if (PyContextVar_Reset(given.grad_mode, token) < 0 || PyContextVar_Get(given.grad_mode, NULL, &mode) < 0)
+        return NULL;
+    if (current)
+        current->grad = mode == Py_True;
+    Py_XDECREF(mode);
+    Py_RETURN_NONE;
+}
+
+static PyObject *connect_grad(PyObject *module, PyObject *variable) {
+    Py_XSETREF(given.grad_mode, Py_NewRef(variable));
+    Py_RETURN_NONE;
+}
+
+/* A region that always ends before a recorder can stop: an autograd node. */
+typedef struct {
+    PyObject_HEAD
+    int64_t event, seq, inputs;
+} Region;
+static PyTypeObject *region_type;
+
+static PyObject *region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count < 2 || (count == 3 && !PyTuple_CheckExact(args[2]))) {
+        PyErr_Format(PyExc_TypeError, "expected event, sequence number and a tuple of gradients, got %zd arguments", count);
+        return NULL;
+    }
+    int64_t id = 0;
+    if (count == 3 && given.flags & SHAPES)
+        id = inputs_id(&PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]), 0);
+    Region *made = id < 0 ? NULL : PyObject_New(Region, region_type);
+    if (made) {
+        made->event = PyLong_AsLongLong(args[0]);
+        made->seq = PyLong_AsLongLong(args[1]);
+        made->inputs = id;
+    }
+    return (PyObject *)made;
+}
+
+static PyObject *region_enter(Region *self, PyObject *unused) {
+    if (push(self->seq, self->inputs, 0) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *region_exit(Region *self, PyObject *const *unused, Py_ssize_t count) {
+    pop(self->event);
+    Py_RETURN_NONE;
+}
+
+static void region_dealloc(Region *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef region_methods[] = {
+    {"__enter__", (PyCFunction)region_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))region_exit, METH_FASTCALL, NULL},
+    {NULL}};
+static PyType_Slot region_slots[] = {{Py_tp_dealloc, region_dealloc}, {Py_tp_methods, region_methods}, {0, NULL}};
+static PyType_Spec region_spec = {"mindtorch_v2._helper.Region", sizeof(Region), 0, Py_TPFLAGS_DEFAULT, region_slots};
+
+static PyObject *stack_here(PyObject *module, PyObject *unused) {
+    Lane *lane = lane_here();
+    return PyLong_FromLongLong(lane && lane->listening && given.add_stack ? stack_id(lane) : 0);
+}

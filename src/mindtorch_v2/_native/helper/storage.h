@@ -1,0 +1,109 @@
+/* Storage tokens: version counters, and those that report allocations and frees. */
+
+static int64_t bytes_of(PyObject *array) {
+    Array *a = (Array *)array;
+    if (Py_TYPE(array) == ndarray && a->flags & 1) { /* row-major without gaps: the inner step is one element */
+        int64_t elements = 1, step = 0;
+        for (int i = a->ndim - 1; i >= 0; i--) {
+            elements *= a->shape[i];
+            if (!step && a->shape[i] > 1)
+                step = a->strides[i];
+        }
+        if (step && elements)
+            return elements * step;
+    }
+    PyObject *value = PyObject_GetAttrString(array, "nbytes");
+    int64_t found = value ? PyLong_AsLongLong(value) : -1;
+    Py_XDECREF(value);
+    return found;
+}
+
+static void storage_dealloc(Storage *token) {
+    PyTypeObject *type = Py_TYPE(token);
+    if (token->weakrefs)
+        PyObject_ClearWeakRefs((PyObject *)token);
+    Py_XDECREF(token->version);
+    type->tp_free((PyObject *)token);
+    Py_DECREF(type);
+}
+
+static PyObject *new_token(PyTypeObject *type) {
+    Storage *token = (Storage *)type->tp_alloc(type, 0);
+    if (token)
+        token->version = PyLong_FromLong(0);
+    return (PyObject *)token;
+}
+
+static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    return new_token(type);
+}
+
+static PyObject *counted_storage(PyObject *array, int is_result) {
+    int64_t nbytes = bytes_of(array);
+    if (nbytes == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *token = new_token(given.counted);
+    if (!token)
+        return NULL;
+    ((Counted *)token)->nbytes = nbytes;
+    Lane *lane = given.recording ? lane_here() : NULL;
+    if (lane) {
+        Open *open = lane->depth ? &lane->open[lane->depth - 1] : NULL;
+        if (is_result && open && !open->block) { /* the end of the op notes it, with its own look at the clock */
+            open->nbytes = nbytes;
+            open->block = (int64_t)(intptr_t)token;
+        } else {
+            put_mark(lane, now(), nbytes, (int64_t)(intptr_t)token);
+        }
+    }
+    return token;
+}
+
+static PyObject *count(PyObject *module, PyObject *array) {
+    return counted_storage(array, 1);
+}
+
+static PyObject *counted_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *array;
+    return PyArg_ParseTuple(args, "O", &array) ? counted_storage(array, 0) : NULL;
+}
+
+static int counted_init(PyObject *self, PyObject *args, PyObject *kwargs) {
+    return 0;
+}
+
+static void counted_dealloc(Counted *token) {
+    Lane *lane = NULL;
+    int64_t nbytes = token->nbytes, block = (int64_t)(intptr_t)token;
+    if (given.recording && !(lane = current)) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        lane = lane_here();
+        PyErr_Restore(type, value, traceback);
+    }
+    if (lane) {
+        int64_t time = now();
+        Open *open = lane->depth ? &lane->open[lane->depth - 1] : NULL;
+        if (open && open->block == block) { /* freed before the op that made it has ended */
+            put_mark(lane, time, nbytes, block);
+            open->block = 0;
+        }
+        put_mark(lane, time, -nbytes, block);
+    }
+    storage_dealloc(&token->storage);
+}
+
+static PyMemberDef storage_members[] = {{"version", T_OBJECT_EX, offsetof(Storage, version), 0, NULL},
+                                        {"__weaklistoffset__", T_PYSSIZET, offsetof(Storage, weakrefs), READONLY, NULL},
+                                        {NULL}};
+static PyType_Slot storage_slots[] = {
+    {Py_tp_new, storage_new}, {Py_tp_dealloc, storage_dealloc}, {Py_tp_members, storage_members},
+    {Py_tp_doc, "Shared by every tensor that looks at one block of memory. `version` counts in-place changes."}, {0, NULL}};
+static PyType_Spec storage_spec = {"mindtorch_v2._storage.Storage", sizeof(Storage), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, storage_slots};
+static PyMemberDef counted_members[] = {{"nbytes", T_LONGLONG, offsetof(Counted, nbytes), READONLY, NULL}, {NULL}};
+static PyType_Slot counted_slots[] = {
+    {Py_tp_new, counted_new}, {Py_tp_init, counted_init}, {Py_tp_dealloc, counted_dealloc}, {Py_tp_members, counted_members},
+    {Py_tp_doc, "A storage whose allocation a recorder has seen; it reports its end too."}, {0, NULL}};
+static PyType_Spec counted_spec = {"mindtorch_v2._storage.CountedStorage", sizeof(Counted), 0, Py_TPFLAGS_DEFAULT,
+                                   counted_slots};

@@ -1,0 +1,126 @@
+/* Growing arrays of ints, and tables that give equal ones the same id. */
+
+typedef struct {
+    int64_t *data;
+    Py_ssize_t used, room;
+} Ints;
+
+static int64_t *extend(Ints *ints, Py_ssize_t count) {
+    if (ints->used + count > ints->room) {
+        Py_ssize_t room = ints->room ? ints->room * 2 : 1024;
+        int64_t *data = PyMem_RawRealloc(ints->data, room * sizeof(int64_t));
+        if (!data)
+            return NULL;
+        ints->data = data;
+        ints->room = room;
+    }
+    int64_t *place = ints->data + ints->used;
+    ints->used += count;
+    return place;
+}
+
+static PyObject *cut(Ints *ints) {
+    PyObject *bytes = PyBytes_FromStringAndSize((char *)ints->data, ints->used * sizeof(int64_t));
+    if (bytes) {
+        ints->used = 0;
+        if (ints->room > 1 << 20) { /* 8 MB: a burst need not be kept */
+            PyMem_RawFree(ints->data);
+            ints->data = NULL;
+            ints->room = 0;
+        }
+    }
+    return bytes;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+    return hash ^ hash >> 29;
+}
+
+/* Ids of sequences of ints; equal sequences have one. */
+typedef struct {
+    struct Slot {
+        uint64_t hash;
+        Py_ssize_t at, length;
+        int64_t id;
+    } *slots;
+    size_t room, used;
+    Ints pool;
+} Table;
+
+static uint64_t hash_of(const Ints *key) {
+    uint64_t hash = 0;
+    for (Py_ssize_t i = 0; i < key->used; i++)
+        hash = mix(hash, (uint64_t)key->data[i]);
+    return hash;
+}
+
+static int64_t find(const Table *table, const Ints *key, uint64_t hash) {
+    for (size_t i = hash; table->room; i++) {
+        struct Slot *known = &table->slots[i & (table->room - 1)];
+        if (!known->id)
+            break;
+        if (known->hash == hash && known->length == key->used &&
+            !memcmp(table->pool.data + known->at, key->data, key->used * sizeof(int64_t)))
+            return known->id;
+    }
+    return 0;
+}
+
+static int grow(Table *table) {
+    size_t room = table->room ? table->room * 2 : 1024;
+    struct Slot *slots = PyMem_RawCalloc(room, sizeof(struct Slot));
+    if (!slots)
+        return -1;
+    for (size_t i = 0; i < table->room; i++)
+        if (table->slots[i].id) {
+            size_t place = table->slots[i].hash & (room - 1);
+            while (slots[place].id)
+                place = (place + 1) & (room - 1);
+            slots[place] = table->slots[i];
+        }
+    PyMem_RawFree(table->slots);
+    table->slots = slots;
+    table->room = room;
+    return 0;
+}
+
+/* Without memory it is forgotten, and asked for again. */
+static void keep(Table *table, const Ints *key, uint64_t hash, int64_t id) {
+    if (table->used * 2 >= table->room && grow(table) < 0)
+        return;
+    Py_ssize_t at = table->pool.used;
+    for (Py_ssize_t i = 0; i < key->used; i++) {
+        int64_t *place = extend(&table->pool, 1);
+        if (!place) {
+            table->pool.used = at;
+            return;
+        }
+        *place = key->data[i];
+    }
+    size_t slot = hash & (table->room - 1);
+    while (table->slots[slot].id)
+        slot = (slot + 1) & (table->room - 1);
+    table->slots[slot] = (struct Slot){hash, at, key->used, id};
+    table->used++;
+}
+
+static inline void put(Ints *key, int64_t value) {
+    if (key->used < key->room) {
+        key->data[key->used++] = value;
+    } else {
+        int64_t *place = extend(key, 1);
+        if (place)
+            *place = value;
+    }
+}
+
+/* A copy of a key, for while Python code runs, which may come back here. */
+static Ints copied(const Ints *key) {
+    Ints copy = {PyMem_RawMalloc(key->used * sizeof(int64_t)), key->used, key->used};
+    if (copy.data)
+        memcpy(copy.data, key->data, key->used * sizeof(int64_t));
+    else
+        copy.used = 0;
+    return copy;
+}

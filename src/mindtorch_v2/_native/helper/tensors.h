@@ -1,0 +1,114 @@
+/* Tensors and views on arrays, as `_tensor` and `_storage` make them. */
+
+/* The start of an array object, as NumPy's ABI has fixed it. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_intptr_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+} Array;
+static PyTypeObject *ndarray;
+
+/* What tensors on the same memory share: Storage of `_storage`, and one that reports its end. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *version, *weakrefs;
+} Storage;
+typedef struct {
+    Storage storage;
+    long long nbytes;
+} Counted;
+
+/* A plain tensor on a new array, in no graph. */
+static PyObject *wrap(PyObject *module, PyObject *array) {
+    PyObject *tensor = given.tensor->tp_alloc(given.tensor, 0);
+    if (tensor) {
+        char *slots = (char *)tensor;
+        *(PyObject **)(slots + given.array_offset) = Py_NewRef(array);
+        *(PyObject **)(slots + given.graph_offset) = Py_NewRef(Py_None);
+        *(PyObject **)(slots + given.storage_offset) = Py_NewRef(Py_None);
+        *(PyObject **)(slots + given.view_offset) = Py_NewRef(Py_None);
+    }
+    return tensor;
+}
+
+/* The version that a new view of this memory is good for. */
+static PyObject *version_now(PyObject *storage) {
+    if (Py_TYPE(storage) != given.storage && Py_TYPE(storage) != given.counted)
+        return PyObject_CallOneArg(given.view_version, storage);
+    return Py_XNewRef(((Storage *)storage)->version);
+}
+
+/* How `tensor` is a view: of what its source is a view of, or else of the source itself. */
+static PyObject *view_of(PyObject *source, PyObject *tensor, PyObject *storage) {
+    PyObject *outer = *(PyObject **)((char *)source + given.view_offset);
+    PyTypeObject *type = outer == Py_None ? given.view : Py_TYPE(outer);
+    PyObject *view = type->tp_alloc(type, 0);
+    if (!view)
+        return NULL;
+    char *slots = (char *)view;
+    PyObject *base = outer == Py_None ? source : *(PyObject **)((char *)outer + given.base_offset);
+    PyObject *replay = outer == Py_None ? Py_None : *(PyObject **)((char *)outer + given.replay_offset);
+    *(PyObject **)(slots + given.base_offset) = Py_NewRef(base);
+    PyObject *remade = replay == Py_None ? Py_NewRef(Py_None)
+                                         : PyObject_CallFunctionObjArgs(given.composed, replay, tensor, NULL);
+    *(PyObject **)(slots + given.replay_offset) = remade;
+    PyObject *version = *(PyObject **)(slots + given.version_offset) = version_now(storage);
+    if (!remade || !version)
+        Py_CLEAR(view);
+    return view;
+}
+
+/* A tensor on a view (array) of another's memory; `watched`: which knows what it is a view of. */
+static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "expected source, array and whether it is watched, got %zd arguments", count);
+    PyObject *source = args[0], *tensor = wrap(module, args[1]);
+    if (!tensor)
+        return NULL;
+    PyObject **shared = (PyObject **)((char *)source + given.storage_offset);
+    if (*shared == Py_None) {
+        PyObject *storage = PyObject_CallNoArgs((PyObject *)given.storage);
+        if (!storage) {
+            Py_DECREF(tensor);
+            return NULL;
+        }
+        Py_SETREF(*shared, storage);
+    }
+    Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(*shared));
+    if (args[2] == Py_True) {
+        PyObject *view = view_of(source, tensor, *shared);
+        if (!view) {
+            Py_DECREF(tensor);
+            return NULL;
+        }
+        Py_SETREF(*(PyObject **)((char *)tensor + given.view_offset), view);
+    }
+    return tensor;
+}
+
+/* Whether something is a list or tuple of plain tensors. */
+static PyObject *all_plain(PyObject *module, PyObject *tensors) {
+    if (!PyList_Check(tensors) && !PyTuple_Check(tensors))
+        Py_RETURN_FALSE;
+    PyObject **items = PySequence_Fast_ITEMS(tensors);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(tensors); i++)
+        if (Py_TYPE(items[i]) != given.tensor && Py_TYPE(items[i]) != given.parameter)
+            Py_RETURN_FALSE;
+    Py_RETURN_TRUE;
+}
+
+/* Whether one of these may take part in a graph. */
+static PyObject *watched(PyObject *module, PyObject *tensors) {
+    if (!PyList_Check(tensors) && !PyTuple_Check(tensors))
+        Py_RETURN_TRUE;
+    PyObject **items = PySequence_Fast_ITEMS(tensors);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(tensors); i++)
+        if (!PyObject_TypeCheck(items[i], given.tensor) ||
+            *(PyObject **)((char *)items[i] + given.graph_offset) != Py_None ||
+            *(PyObject **)((char *)items[i] + given.view_offset) != Py_None)
+            Py_RETURN_TRUE;
+    Py_RETURN_FALSE;
+}
