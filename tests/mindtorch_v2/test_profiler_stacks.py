@@ -15,7 +15,7 @@ import pytest
 
 from mindtorch_v2 import _tap
 from mindtorch_v2.autograd.profiler import emit_itt
-from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, tree
+from mindtorch_v2.profiler import _ExperimentalConfig, frames, profile, record_function, tree
 from profiler_clock import Clock, clock, op  # noqa: F401
 
 
@@ -372,3 +372,20 @@ def test_itt_records_nothing_to_look_at() -> None:
     with profile() as prof, emit_itt():
         leaf()
     assert len(prof.events()) == 1
+
+
+def test_a_thread_that_python_does_not_know_yet_is_not_met() -> None:
+    found: list[bool] = []
+
+    def work() -> None:
+        found.append(frames._is_starting(sys._getframe()))
+        known = threading._active.pop(threading.get_ident())  # type: ignore[attr-defined]
+        try:
+            found.append(frames._is_starting(sys._getframe()))
+        finally:
+            threading._active[threading.get_ident()] = known  # type: ignore[attr-defined]
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False, True]

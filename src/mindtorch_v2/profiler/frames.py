@@ -145,6 +145,16 @@ def _lane_of(callback: Any) -> Any:
     return callback if isinstance(callback, ThreadLane) else getattr(callback, "lane", None)
 
 
+def _is_starting(frame: FrameType) -> bool:
+    """Whether the calling thread is not yet among Python's, which would take it for one of unknown origin."""
+    if threading.get_ident() in threading._active:  # type: ignore[attr-defined]
+        return False
+    outermost = frame
+    while outermost.f_back is not None:
+        outermost = outermost.f_back
+    return outermost.f_code is threading.Thread._bootstrap.__code__  # type: ignore[attr-defined]
+
+
 def _put_back(callback: Any) -> None:
     """Have whoever profiled before profile on; those written in C, such as cProfile's, are no functions."""
     if callback is None or callable(callback):
@@ -242,9 +252,11 @@ class Tracer:
 
         Threads that are traced already may get it too: they go on where they were.
         """
-        lane = RECORDER.own_lane()
-        if not self.running or lane.ident != threading.get_ident():
-            # Nobody listens any more, or this is a thread of the profiler's own, which borrows its lane.
+        if _is_starting(frame):
+            return
+        # Threads of the profiler's own borrow their lanes, or are about to.
+        is_own = frame.f_back is None and visibility(frame.f_code) <= 0
+        if is_own or not self.running or (lane := RECORDER.own_lane()).ident != threading.get_ident():
             sys.setprofile(None)
             return
         is_traced = bool(lane.frames) and (lane.tracer is not None or _HELPER is not None)
