@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2 import profiler as package
+from mindtorch_v2.autograd import profiler as autograd_profiler
+from mindtorch_v2.autograd import profiler_util
 from mindtorch_v2.autograd.profiler import profile as autograd_profile
 from mindtorch_v2.autograd.profiler_util import EventList, FunctionEvent
 from mindtorch_v2.profiler import (
@@ -410,3 +413,25 @@ def test_autograds_table_has_no_unit_of_time() -> None:
         X + X
     with pytest.raises(TypeError):
         prof.table(time_unit="ms")  # type: ignore[call-arg]
+
+
+# --- what star imports bring ------------------------------------------------------------------------------------------
+
+
+def test_exported_names_are_torchs() -> None:
+    assert sorted({*package.__all__} - {"TraceError", "load", "recover"}) == [
+        "DeviceType",
+        "ExecutionTraceObserver",
+        "ProfilerAction",
+        "ProfilerActivity",
+        "kineto_available",
+        "profile",
+        "record_function",
+        "schedule",
+        "supported_activities",
+        "tensorboard_trace_handler",
+    ]
+    assert (len(profiler.__all__), len(autograd_profiler.__all__), len(profiler_util.__all__)) == (6, 11, 9)
+    for reachable in ("RecordScope", "KinetoStepTracker", "_KinetoProfile", "_ExperimentalConfig", "itt"):
+        assert hasattr(package, reachable)
+    assert (profiler_util.MEMORY_EVENT_NAME, autograd_profiler.kineto_available()) == ("[memory]", True)

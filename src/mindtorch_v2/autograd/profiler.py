@@ -1,13 +1,15 @@
 """`autograd.profiler`: the profiler under its older names."""
 
-from ..profiler.annotate import _RecordFunctionFast, record_function
-from ..profiler.config import kineto_available
-from ..profiler.config import supported_activities as _supported_activities
+from ..profiler.annotate import _RecordFunctionFast as _RecordFunctionFast
+from ..profiler.annotate import record_function
+from ..profiler.config import kineto_available as kineto_available
+from ..profiler.config import supported_activities as _supported_activities  # noqa: F401
 from ..profiler.emit import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
 from ..profiler.events import FunctionEvent, MemRecordsAcc
 from ..profiler.lists import EventList
-from ..profiler.run import _ProfilerStats, is_profiling, profile
-from ..profiler.run import is_profiling as _profiler_enabled
+from ..profiler.run import _ProfilerStats as _ProfilerStats
+from ..profiler.run import is_profiling, profile
+from ..profiler.run import is_profiling as _profiler_enabled  # noqa: F401
 from ..profiler.steps import KinetoStepTracker
 
 __all__ = [
@@ -16,13 +18,8 @@ __all__ = [
     "FunctionEvent",
     "KinetoStepTracker",
     "MemRecordsAcc",
-    "_ProfilerStats",
-    "_RecordFunctionFast",
-    "_profiler_enabled",
-    "_supported_activities",
     "emit_itt",
     "emit_nvtx",
-    "kineto_available",
     "load_nvprof",
     "parse_nvprof_trace",
     "profile",
