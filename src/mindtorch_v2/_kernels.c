@@ -1,8 +1,10 @@
-/* Optional kernels: loops over float32 memory that NumPy can only do in several passes, each in one.
+/* Optional kernels: loops over memory that NumPy can only do in several passes, each in one; threads that share large
+ * loops; and stand-ins for NumPy's own functions of elements, whose calls take longer than small arrays do.
  *
  * Every function takes NumPy arrays that the caller has made, writes into the last ones, and returns True; or False,
- * with nothing written, where the arrays are not plain memory of the types it knows. The kernels in NumPy are the
- * source of truth: results agree with theirs up to rounding. Nothing here knows tensors or operators.
+ * with nothing written, where the arrays are not plain memory of the types it knows. Stand-ins make their result, and
+ * call the function they stand for where they do not know the arrays. The kernels in NumPy are the source of truth:
+ * results agree with theirs up to rounding. Nothing here knows tensors or operators.
  *
  * Arrays are read by the layout of their structure, which NumPy has kept since 1.7; `setup` compares it with the buffer
  * protocol on a sample and refuses where they differ, so no NumPy header is needed to build.
