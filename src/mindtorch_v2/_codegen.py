@@ -163,7 +163,7 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
         lines.depth += 1
         return
     # Underscores keep locals apart from arguments, some of which are called key or out.
-    lines.add("try:", "    lane = HOME if AT_HOME() else LANES.lane", "except AttributeError:", "    lane = LANE()")
+    lines.add("lane = HOME if AT_HOME() else LANE()")
     lines.add("out_ = lane.out" if flags & _WIDE else "out_ = lane.lean_out")
     lines.add("seq = SEQ if lane.grad else -1" if op.numbered else "seq = -1")
     if flags & _tap.SHAPES:

@@ -79,8 +79,12 @@ def _fits(a: Any, into: Any) -> bool:
     return all(m == n or m == 1 for m, n in zip(reversed(a.shape), reversed(into.shape), strict=False))
 
 
-def _new_lane() -> Any:
-    return _tap.current_lane()
+def _lane() -> Any:
+    """The lane of a thread that is not the one at home."""
+    try:
+        return _tap.LANES.lane
+    except AttributeError:
+        return _tap.current_lane()
 
 
 def _version(value: Any) -> int:
@@ -136,8 +140,7 @@ def fill() -> None:
         UNPACK_RESULT=unpack_result,
         FREED=FREED,
         NO_MEMORY=no_memory,
-        LANES=_tap.LANES,
-        LANE=_new_lane,
+        LANE=_lane,
         INPUT_IDS=_tap.INPUT_IDS,
         AS_DTYPE=as_dtype,
         MARK=mark_inference,
@@ -153,7 +156,7 @@ def fill() -> None:
 
     if _tap.HELPER is not None:
         _tap.HELPER.connect(
-            make_lane=_new_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
+            make_lane=_tap.current_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
             tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node, view=View, composed=graph.composed,
             view_version=view_version, leaf=AccumulateGrad, output=Output,
         )  # fmt: skip

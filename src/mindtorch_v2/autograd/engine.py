@@ -243,7 +243,7 @@ class _Task:
 
     def _run_recorded(self, node: Node, holder: list[Any]) -> None:
         """Run one node that only a recorder watches."""
-        evaluate, event = type(node).event_ids()
+        evaluate, event = node.event_ids()
         if type(node) is AccumulateGrad:
             with _region(evaluate, -1):
                 if holder[0] is not None:

@@ -129,8 +129,8 @@ class Node:
     outputs = 1
     # Numbers of outputs that no gradient comes back from.
     nondiff: tuple[int, ...] = ()
-    # Event ids: evaluate_function, the node itself.
-    events: tuple[int, int] | None = None
+    # Event ids, evaluate_function and the node itself, and the class they belong to; subclasses have their own.
+    events: tuple[int, int, type] | None = None
     # What a kind of node saves, in order: (kind, name), where the name is that of an argument or a result.
     saves: tuple[tuple[str, str], ...] = ()
 
@@ -191,18 +191,15 @@ class Node:
             return [(self.shape, self.dtype)]
         return list(zip(self.shape, self.dtype, strict=True))
 
-    @classmethod
-    def event_ids(cls) -> tuple[int, int]:
+    def event_ids(self) -> tuple[int, int]:
         """Ids of the two events of this kind of node."""
-        ids = cls.__dict__.get("events")
-        if ids is None:
-            label = event_name(cls)
-            ids = (
-                _tap.event_id(f"autograd::engine::evaluate_function: {label}"),
-                _tap.event_id(label, _tap.BACKWARD_FUNCTION),
-            )
-            cls.events = ids
-        return ids
+        known = self.events
+        kind = type(self)
+        if known is None or known[2] is not kind:
+            label = event_name(kind)
+            evaluate = _tap.event_id(f"autograd::engine::evaluate_function: {label}")
+            known = kind.events = (evaluate, _tap.event_id(label, _tap.BACKWARD_FUNCTION), kind)
+        return known[:2]
 
 
 def event_name(cls: type) -> str:
