@@ -388,3 +388,13 @@ def test_sampling(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fused = grid_sample.grid_sample_forward(x, grid, mode)
     monkeypatch.setattr(grid_sample, "C", None)
     np.testing.assert_allclose(fused, grid_sample.grid_sample_forward(x, grid, mode), rtol=1e-5, atol=1e-6)
+
+
+@needs_compiled
+@pytest.mark.parametrize("weighted", [(False, False), (True, False), (False, True), (True, True)])
+def test_groups(weighted: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, (weight, bias) = normal(3, 6, 4, 5) + 2, (normal(6, seed=i) if yes else None for i, yes in enumerate(weighted))
+    fused = normalize.group_norm(x, 2, weight, bias)
+    in_numpy(monkeypatch)
+    for got, wanted in zip(fused, normalize.group_norm(x, 2, weight, bias), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

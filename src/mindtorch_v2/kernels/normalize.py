@@ -451,6 +451,38 @@ def group_norm(
     n, channels = x.shape[:2]
     space = math.prod(x.shape[2:])
     rows = wide(x).reshape(n * num_groups, channels // num_groups * space)
+    fused = _groups_in_one_pass(rows, (n, channels, space), weight, bias, eps)
+    result, mean, rstd = fused or _normalized_groups(rows, (n, channels, space), weight, bias, eps)
+    shape = (n, num_groups)
+    return (
+        narrow(result, x.dtype).reshape(x.shape),
+        narrow(mean, stat).reshape(shape),
+        narrow(rstd, stat).reshape(shape),
+    )
+
+
+def _groups_in_one_pass(
+    rows: Array, shape: tuple[int, int, int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array] | None:
+    """Groups, a row each, by the compiled loops; None where they do not take the arrays."""
+    if C is None or rows.dtype is not FLOAT32:
+        return None
+    parts = np.empty(rows.shape, rows.dtype), np.empty(len(rows), rows.dtype), np.empty(len(rows), rows.dtype)
+    if not C.layer_norm(rows, None, None, float(eps), *parts):
+        return None
+    if weight is not None or bias is not None:
+        scale = np.ones(shape[1], rows.dtype) if weight is None else wide(weight)
+        shift = np.zeros(shape[1], rows.dtype) if bias is None else wide(bias)
+        channels = parts[0].reshape(shape)
+        if not C.channel_affine(channels, scale, shift, channels):
+            return None
+    return parts
+
+
+def _normalized_groups(
+    rows: Array, shape: tuple[int, int, int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    n, channels, space = shape
     size = rows.dtype.type(max(rows.shape[1], 1))
     mean = total(rows, (1,)) / size
     offset, var = mean, dot_rows(rows, rows) / size - mean * mean
@@ -458,7 +490,7 @@ def group_norm(
         rows, offset = rows - mean[:, None], np.zeros_like(mean)
         var = dot_rows(rows, rows) / size
     rstd = 1 / np.sqrt(var + size.dtype.type(eps))
-    spread = channels // num_groups
+    spread = channels * n // max(len(rows), 1)
     scale = np.repeat(rstd, spread).reshape(n, channels)
     if weight is not None:
         scale = scale * wide(weight)
@@ -467,12 +499,7 @@ def group_norm(
         shift = shift + wide(bias)
     result = rows.reshape(n, channels, space) * scale[..., None]
     result += shift[..., None]
-    shape = (n, num_groups)
-    return (
-        narrow(result, x.dtype).reshape(x.shape),
-        narrow(mean, stat).reshape(shape),
-        narrow(rstd, stat).reshape(shape),
-    )
+    return result, mean, rstd
 
 
 def group_norm_backward(
