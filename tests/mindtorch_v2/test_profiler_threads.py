@@ -17,7 +17,7 @@ import pytest
 
 from mindtorch_v2 import _tap
 from mindtorch_v2.autograd import profiler as autograd_profiler
-from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, recorder
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function, recorder, window
 from mindtorch_v2.profiler.chunks import Chunk
 from mindtorch_v2.profiler.config import RecordOptions
 from mindtorch_v2.profiler.recorder import RECORDER, LaneRecord
@@ -354,3 +354,20 @@ def test_nothing_is_open_before_it_has_begun() -> None:
         assert recorder._still_open(lane, 151)[:2] == [150, 151]
     finally:
         lane.open.remove(entry)
+
+
+def test_functions_that_are_met_while_a_capture_is_made_do_not_disturb_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Growing(dict[int, Any]):
+        """As if another thread met a new function at every look."""
+
+        def items(self) -> Any:
+            for number, item in enumerate(super().items()):
+                self[-number - 1] = item[1]
+                yield item
+
+    with profile(with_stack=True):
+        one_op()
+    monkeypatch.setattr(window, "PYTHON_EVENTS", Growing(window.PYTHON_EVENTS))
+    with profile(with_stack=True) as prof:
+        one_op()
+    assert "aten::add" in names_of(prof)
