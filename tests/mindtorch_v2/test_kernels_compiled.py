@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -398,3 +399,17 @@ def test_groups(weighted: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) ->
     in_numpy(monkeypatch)
     for got, wanted in zip(fused, normalize.group_norm(x, 2, weight, bias), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dim", [None, 2, (1, 2), (0, 2), (2, 1), 0])
+@pytest.mark.parametrize("correction", [0, 1, 2.5])
+def test_variances(dim: Any, correction: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = normal(3, 4, 5) + 3
+    fused = [reduce.var_mean(x, dim, correction, keepdim) for keepdim in (False, True)]
+    in_numpy(monkeypatch)
+    monkeypatch.setattr(reduce, "C", None)
+    for got, keepdim in zip(fused, (False, True), strict=True):
+        for a, b in zip(got, reduce.var_mean(x, dim, correction, keepdim), strict=True):
+            assert a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=1e-5)

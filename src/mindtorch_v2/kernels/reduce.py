@@ -329,6 +329,16 @@ def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) ->
             "(input numel divided by output numel).",
             stacklevel=4,
         )
+    elif (
+        C is not None
+        and x.dtype is FLOAT32
+        and (axes is None or sorted(axes) == list(range(x.ndim - len(axes), x.ndim)))
+    ):
+        shape = reduced_shape(x.shape, tuple(range(x.ndim)) if axes is None else axes, keepdim)
+        center, squares = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+        if C.channel_moments(x.reshape(1, squares.size, n), center, squares):
+            squares *= n / (n - correction)
+            return squares, center
     center = average(x, axes, True)
     off = np.asarray(x - center)
     if off.dtype.kind == "c":
