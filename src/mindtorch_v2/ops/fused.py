@@ -136,6 +136,8 @@ def _check_clamp(self: Any, *bounds: Any) -> None:
         raise NotImplementedError("clamp is not supported for complex types")
 
 
+_check_clamp.by_types = True  # type: ignore[attr-defined]
+
 clamp_scalar = Op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     kernels.clamp,
