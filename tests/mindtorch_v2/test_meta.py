@@ -115,3 +115,9 @@ def test_what_depends_on_values_is_refused() -> None:
         huge(3).nonzero()
     with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
         huge().item()
+
+
+def test_a_number_in_memory_beside_one_without() -> None:
+    shapeless = torch.ones((), device="meta")
+    assert torch.where(shapeless > 0, shapeless, torch.tensor(0.0)).device.type == "meta"
+    assert torch.where(shapeless > 0, torch.tensor(0.0), shapeless).device.type == "meta"

@@ -55,7 +55,7 @@ def _mask(condition: Any) -> Any:
     other=lambda g, condition: where(condition, 0, g),
 )
 def _where(condition: Any, a: Any, b: Any) -> Any:
-    if a.dtype is b.dtype and condition.shape == a.shape == b.shape and a.size < 2048 and _is_plain_mask(condition, b):
+    if a.dtype is b.dtype and condition.shape == a.shape == b.shape and a.size < 2048 and _are_plain(condition, a, b):
         chosen = b.copy()
         np.putmask(chosen, condition, a)  # `np.where` takes a third longer
         return chosen
@@ -75,9 +75,13 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
         raise broadcast_error(shapes[clash[0]], shapes[clash[1]]) from None
 
 
-def _is_plain_mask(condition: Any, other: Any) -> bool:
-    """Whether a mask is one of bools on its own memory, and what it chooses from is, too."""
-    return condition.dtype.char == "?" and type(other) is np.ndarray and condition.flags.c_contiguous
+def _are_plain(condition: Any, a: Any, b: Any) -> bool:
+    """Whether a mask is one of bools on its own memory, and what it chooses from has memory, too."""
+    return (
+        condition.dtype.char == "?"
+        and type(condition) is type(a) is type(b) is np.ndarray
+        and condition.flags.c_contiguous
+    )
 
 
 def _fit(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
