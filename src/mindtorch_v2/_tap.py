@@ -203,16 +203,13 @@ class _Resident:
         lock = threading.RLock()
         lock.acquire()
         self._at_home = lock._is_owned  # type: ignore[attr-defined]
+        # A name of its own: when the interpreter ends, those of modules go first.
+        self._namespace = NAMESPACE
         NAMESPACE.update(HOME=lane, AT_HOME=self._at_home)
 
     def __del__(self) -> None:
-        if NAMESPACE["AT_HOME"] is self._at_home:
-            _leave_home()
-
-
-def _leave_home() -> None:
-    NAMESPACE["AT_HOME"] = bool
-    NAMESPACE["HOME"] = None
+        if self._namespace["AT_HOME"] is self._at_home:
+            self._namespace.update(AT_HOME=bool, HOME=None)
 
 
 def settle(lane: Lane | None) -> None:
@@ -232,7 +229,7 @@ def settle(lane: Lane | None) -> None:
 
 def after_fork() -> None:
     """In a forked child: the thread at home may be gone."""
-    _leave_home()
+    NAMESPACE.update(AT_HOME=bool, HOME=None)
     lane = getattr(LANES, "lane", None)
     if lane is not None:
         lane.native_id = threading.get_native_id()

@@ -371,3 +371,11 @@ def test_functions_that_are_met_while_a_capture_is_made_do_not_disturb_it(monkey
     with profile(with_stack=True) as prof:
         one_op()
     assert "aten::add" in names_of(prof)
+
+
+def test_the_end_of_the_interpreter_is_quiet() -> None:
+    program = "import mindtorch_v2 as torch\nwith torch.profiler.profile():\n    torch.ones(2) + 1\n"
+    for pure in "01":
+        env = {**os.environ, "MINDTORCH_PURE": pure}
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, check=True)
+        assert ran.stderr == ""
