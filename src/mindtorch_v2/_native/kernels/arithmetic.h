@@ -1,0 +1,276 @@
+/* Floats of 16 bits, and stand-ins for NumPy's functions of two arrays and of one. */
+
+/* Floats of 16 bits, as bits: without branches, so that loops over them become vectors. */
+INLINE float from_half(uint16_t h) {
+    int32_t bits = (h & 0x7fff) << 13;
+    float x = from_bits(bits) * 0x1p112f; /* the exponents are 112 apart */
+    bits = bits >= 0x7c00 << 13 ? bits | 0x7f800000 : to_bits(x);
+    return from_bits(bits | (int32_t)((uint32_t)(h & 0x8000) << 16));
+}
+
+INLINE uint16_t to_half(float x) {
+    uint32_t bits = (uint32_t)to_bits(x), sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    /* Below the least normal number the sum with 1/2 rounds to its step; else to even by hand, a carry included. */
+    uint32_t small = (uint32_t)to_bits(from_bits((int32_t)bits) + 0.5f) - 0x3f000000;
+    uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112 << 23)) >> 13;
+    uint32_t result = bits < 113 << 23 ? small : normal;
+    result = bits >= 0x477ff000 ? 0x7c00 : result; /* 65520 and more */
+    result = bits > 0x7f800000 ? 0x7e00 | (bits >> 13 & 0x3ff) : result;
+    return (uint16_t)(result | sign);
+}
+
+#ifdef HALF_INSTRUCTIONS
+
+/* Eight at a time by the processor's own instructions; how many were done. */
+__attribute__((target("avx,f16c"))) static Py_ssize_t widen_eights(const uint16_t *x, float *out, Py_ssize_t n) {
+    Py_ssize_t i = 0;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+    return i;
+}
+
+__attribute__((target("avx,f16c"))) static Py_ssize_t narrow_eights(const float *x, uint16_t *out, Py_ssize_t n) {
+    Py_ssize_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    return i;
+}
+
+static int has_half_instructions(void) { return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c"); }
+
+#else
+
+static Py_ssize_t widen_eights(const uint16_t *x, float *out, Py_ssize_t n) { return 0; }
+static Py_ssize_t narrow_eights(const float *x, uint16_t *out, Py_ssize_t n) { return 0; }
+static int has_half_instructions(void) { return 0; }
+
+#endif
+
+static int half_instructions;
+
+WIDE static void widen_halves(const uint16_t *x, float *out, Py_ssize_t n) {
+    Py_ssize_t done = half_instructions ? widen_eights(x, out, n) : 0;
+    SIMD for (Py_ssize_t i = done; i < n; i++) out[i] = from_half(x[i]);
+}
+
+WIDE static void narrow_halves(const float *x, uint16_t *out, Py_ssize_t n) {
+    Py_ssize_t done = half_instructions ? narrow_eights(x, out, n) : 0;
+    SIMD for (Py_ssize_t i = done; i < n; i++) out[i] = to_half(x[i]);
+}
+
+INLINE float from_brain(uint16_t b) { return from_bits((int32_t)((uint32_t)b << 16)); }
+
+INLINE uint16_t to_brain(float x) {
+    uint32_t bits = (uint32_t)to_bits(x);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
+}
+
+#define SAME(X) (X)
+#define PLUS(X, Y) ((X) + (Y))
+#define MINUS(X, Y) ((X) - (Y))
+#define TIMES(X, Y) ((X) * (Y))
+#define OVER(X, Y) ((X) / (Y))
+#define EQUAL(X, Y) ((X) == (Y))
+#define UNEQUAL(X, Y) ((X) != (Y))
+#define LESS(X, Y) ((X) < (Y))
+#define AT_MOST(X, Y) ((X) <= (Y))
+#define MORE(X, Y) ((X) > (Y))
+#define AT_LEAST(X, Y) ((X) >= (Y))
+#define LARGER(X, Y) ((X) >= (Y) || (X) != (X) ? (X) : (Y)) /* nan is larger than all, and smaller */
+#define SMALLER(X, Y) ((X) <= (Y) || (X) != (X) ? (X) : (Y))
+
+typedef struct {
+    const void *x, *y;
+    void *out;
+    int one; /* whether y is a single number */
+} Operands;
+
+#define OPERATION(NAME, TYPE, RESULT, READ, WRITE, RULE)                                                               \
+    WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
+        const Operands *a = work;                                                                                      \
+        const TYPE *x = a->x, *y = a->y;                                                                               \
+        RESULT *out = a->out;                                                                                          \
+        if (a->one) {                                                                                                  \
+            TYPE number = *y;                                                                                          \
+            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(RULE(READ(x[i]), READ(number)));                \
+        } else {                                                                                                       \
+            SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = WRITE(RULE(READ(x[i]), READ(y[i])));                  \
+        }                                                                                                              \
+    }
+
+enum { KINDS = 5 }; /* of elements: float32, float64, int64, float16, bfloat16 */
+
+INLINE int kind_of(PyObject *object) {
+    PyObject *descr = ((Array *)object)->descr;
+    return descr == F32 ? 0 : descr == F64 ? 1 : descr == I64 ? 2 : descr == F16 ? 3 : descr == BF16 ? 4 : KINDS;
+}
+
+/* Two plain arrays of one shape and type, or an array and a number of its type; all else is NumPy's. */
+INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, PyObject *const *args, Py_ssize_t count,
+                           PyObject *names) {
+    int known = count == 2 && Py_TYPE(args[0]) == array_type, kind = known ? kind_of(args[0]) : KINDS;
+    known = kind < KINDS && loops[kind];
+    PyObject *descr = known ? ((Array *)args[0])->descr : NULL, *out = NULL;
+    known = known && readable(args[0], descr) && readable(args[1], descr);
+    int one = known && ((Array *)args[1])->nd == 0;
+    known = known && (one || of_one_shape(args[0], args[1]));
+    if (known && names) out = given_out(args, 2, names, made ? made : descr, &known);
+    Py_ssize_t n = known ? count_of(args[0]) : 0;
+    if (known && out) {
+        Py_ssize_t bytes = n * (kind == 0 ? 4 : kind < 3 ? 8 : 2);
+        known = !made && apart(args[0], out, bytes) && (one || apart(args[1], out, bytes));
+    }
+    if (!known) return PyObject_Vectorcall(ufunc, args, count, names);
+    out = out ? Py_NewRef(out) : new_like(args[0], KEEP_ORDER, Py_XNewRef(made), 0);
+    if (!out) return NULL;
+    Operands work = {data_of(args[0]), data_of(args[1]), data_of(out), one};
+    BEGIN(n)
+    run(loops[kind], &work, n, 1, LIGHT / 4);
+    END
+    return out;
+}
+
+/* Numbers of 16 bits in stretches that stay in the cache, in single precision. */
+#define STRETCH 512
+
+#define HALVES(NAME, LOOP)                                                                                             \
+    WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
+        const Operands *a = work;                                                                                      \
+        float x[STRETCH], y[STRETCH], number = a->one ? from_half(*(const uint16_t *)a->y) : 0.0f;                     \
+        for (Py_ssize_t n; from < to; from += n) {                                                                     \
+            n = to - from < STRETCH ? to - from : STRETCH;                                                             \
+            widen_halves((const uint16_t *)a->x + from, x, n);                                                         \
+            if (a->one)                                                                                                \
+                for (Py_ssize_t i = 0; i < n; i++) y[i] = number;                                                      \
+            else                                                                                                       \
+                widen_halves((const uint16_t *)a->y + from, y, n);                                                     \
+            LOOP                                                                                                       \
+        }                                                                                                              \
+    }
+
+#define FLOATS(NAME, RULE)                                                                                             \
+    OPERATION(NAME##_f32, float, float, SAME, SAME, RULE)                                                              \
+    OPERATION(NAME##_f64, double, double, SAME, SAME, RULE)                                                            \
+    HALVES(NAME##_f16, for (Py_ssize_t i = 0; i < n; i++) x[i] = RULE(x[i], y[i]);                                     \
+           narrow_halves(x, (uint16_t *)a->out + from, n);)                                                            \
+    OPERATION(NAME##_bf16, uint16_t, uint16_t, from_brain, to_brain, RULE)
+
+#define STANDS_FOR(NAME, INTEGERS)                                                                                     \
+    static PyObject *numpy_##NAME;                                                                                     \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
+        static const Part loops[KINDS] = {NAME##_f32, NAME##_f64, INTEGERS, NAME##_f16, NAME##_bf16};                  \
+        return operation(numpy_##NAME, loops, NULL, args, count, names);                                               \
+    }
+
+FLOATS(add, PLUS)
+FLOATS(subtract, MINUS)
+FLOATS(multiply, TIMES)
+FLOATS(divide, OVER)
+OPERATION(add_i64, uint64_t, uint64_t, SAME, SAME, PLUS) /* unsigned, so that they wrap around */
+OPERATION(subtract_i64, uint64_t, uint64_t, SAME, SAME, MINUS)
+OPERATION(multiply_i64, uint64_t, uint64_t, SAME, SAME, TIMES)
+FLOATS(maximum, LARGER)
+FLOATS(minimum, SMALLER)
+OPERATION(maximum_i64, int64_t, int64_t, SAME, SAME, LARGER)
+OPERATION(minimum_i64, int64_t, int64_t, SAME, SAME, SMALLER)
+STANDS_FOR(add, add_i64)
+STANDS_FOR(subtract, subtract_i64)
+STANDS_FOR(multiply, multiply_i64)
+STANDS_FOR(divide, NULL)
+STANDS_FOR(maximum, maximum_i64)
+STANDS_FOR(minimum, minimum_i64)
+
+#define COMPARISON(NAME, RULE)                                                                                         \
+    OPERATION(NAME##_f32, float, uint8_t, SAME, SAME, RULE)                                                            \
+    OPERATION(NAME##_f64, double, uint8_t, SAME, SAME, RULE)                                                           \
+    OPERATION(NAME##_i64, int64_t, uint8_t, SAME, SAME, RULE)                                                          \
+    HALVES(NAME##_f16, uint8_t *out = (uint8_t *)a->out + from;                                                        \
+           for (Py_ssize_t i = 0; i < n; i++) out[i] = RULE(x[i], y[i]);)                                              \
+    OPERATION(NAME##_bf16, uint16_t, uint8_t, from_brain, SAME, RULE)                                                  \
+    static PyObject *numpy_##NAME;                                                                                     \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
+        static const Part loops[KINDS] = {NAME##_f32, NAME##_f64, NAME##_i64, NAME##_f16, NAME##_bf16};                \
+        return operation(numpy_##NAME, loops, BOOL, args, count, names);                                               \
+    }
+
+COMPARISON(equal, EQUAL)
+COMPARISON(not_equal, UNEQUAL)
+COMPARISON(less, LESS)
+COMPARISON(less_equal, AT_MOST)
+COMPARISON(greater, MORE)
+COMPARISON(greater_equal, AT_LEAST)
+
+#define CONVERSION(NAME, TYPE, RESULT, FUNCTION)                                                                       \
+    WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
+        const Operands *a = work;                                                                                      \
+        const TYPE *x = a->x;                                                                                          \
+        RESULT *out = a->out;                                                                                          \
+        SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = FUNCTION(x[i]);                                           \
+    }
+
+static void half_to_float(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Operands *a = work;
+    widen_halves((const uint16_t *)a->x + from, (float *)a->out + from, to - from);
+}
+
+static void float_to_half(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Operands *a = work;
+    narrow_halves((const float *)a->x + from, (uint16_t *)a->out + from, to - from);
+}
+
+CONVERSION(brain_to_float, uint16_t, float, from_brain)
+CONVERSION(float_to_brain, float, uint16_t, to_brain)
+
+/* convert(x, out): from 16 bits to float32 or back. */
+static PyObject *convert(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || Py_TYPE(args[0]) != array_type || Py_TYPE(args[1]) != array_type) Py_RETURN_FALSE;
+    PyObject *from = ((Array *)args[0])->descr, *to = ((Array *)args[1])->descr;
+    Part part = from == F16 && to == F32    ? half_to_float
+                : from == F32 && to == F16  ? float_to_half
+                : from == BF16 && to == F32 ? brain_to_float
+                : from == F32 && to == BF16 ? float_to_brain
+                                            : NULL;
+    if (!part || !readable(args[0], from) || !writable(args[1], to) || !of_one_shape(args[0], args[1])) Py_RETURN_FALSE;
+    Operands work = {data_of(args[0]), NULL, data_of(args[1]), 0};
+    Py_ssize_t n = count_of(args[0]);
+    BEGIN(n)
+    run(part, &work, n, 1, LIGHT);
+    END
+    Py_RETURN_TRUE;
+}
+
+/* Of one array, in float32 and float64. */
+#define SINGLE(NAME, RULE)                                                                                             \
+    CONVERSION(NAME##_f32, float, float, RULE)                                                                         \
+    CONVERSION(NAME##_f64, double, double, RULE)                                                                       \
+    static PyObject *numpy_##NAME;                                                                                     \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {                \
+        return on_floats(numpy_##NAME, NAME##_f32, NAME##_f64, args, count, names);                                    \
+    }
+
+static PyObject *on_floats(PyObject *ufunc, Part single, Part twice, PyObject *const *args, Py_ssize_t count,
+                           PyObject *names) {
+    if (count != 1 || names || !(readable(args[0], F32) || readable(args[0], F64)))
+        return PyObject_Vectorcall(ufunc, args, count, names);
+    PyObject *out = new_like(args[0], KEEP_ORDER, NULL, 0);
+    if (!out) return NULL;
+    Operands work = {data_of(args[0]), NULL, data_of(out), 0};
+    Py_ssize_t n = count_of(args[0]);
+    BEGIN(n)
+    run(((Array *)args[0])->descr == F32 ? single : twice, &work, n, 1, LIGHT);
+    END
+    return out;
+}
+
+#define NEGATED(X) (-(X))
+#define SQUARED(X) ((X) * (X))
+#define INVERTED(X) (1 / (X))
+#define SIZE(X) _Generic((X), float: fabsf, default: fabs)(X)
+#define ROOT(X) _Generic((X), float: sqrtf, default: sqrt)(X)
+
+SINGLE(negative, NEGATED)
+SINGLE(absolute, SIZE)
+SINGLE(sqrt_, ROOT)
+SINGLE(square, SQUARED)
+SINGLE(reciprocal, INVERTED)

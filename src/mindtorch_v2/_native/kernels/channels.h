@@ -1,0 +1,149 @@
+/* Normalisation, pooling and sums by channel. */
+
+/* Arrays of (batch, channels, places), as three counts. A channel of one sample is a run of memory. */
+typedef struct {
+    Py_ssize_t batch, channels, places;
+} Layout;
+
+INLINE int layout_of(PyObject *object, Layout *shape) {
+    Array *a = (Array *)object;
+    if (a->nd < 2) return 0;
+    shape->batch = a->dimensions[0];
+    shape->channels = a->dimensions[1];
+    shape->places = 1;
+    for (int i = 2; i < a->nd; i++) shape->places *= a->dimensions[i];
+    return shape->batch * shape->channels * shape->places > 0;
+}
+
+/* What a loop over channels reads and writes: arrays of that layout, then one float for each channel. */
+typedef struct {
+    const float *g, *x;
+    float *out;
+    const float *means, *as, *bs, *ds;
+    float *first, *second;
+    Layout s;
+} Channels;
+
+WIDE static void moments_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *a = work;
+    Layout s = a->s;
+    double count = (double)(s.batch * s.places);
+    for (Py_ssize_t c = from; c < to; c++) {
+        double sum = 0.0, squares = 0.0;
+        for (Py_ssize_t b = 0; b < s.batch; b++) sum += sum_of(a->x + (b * s.channels + c) * s.places, s.places);
+        float mean = (float)(sum / count);
+        for (Py_ssize_t b = 0; b < s.batch; b++)
+            squares += spread_of(a->x + (b * s.channels + c) * s.places, mean, s.places);
+        a->first[c] = mean;
+        a->second[c] = (float)(squares / count);
+    }
+}
+
+/* out = x * a + d */
+WIDE static void affine_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *a = work;
+    Py_ssize_t places = a->s.places;
+    for (Py_ssize_t r = from; r < to; r++) {
+        const float *x = a->x + r * places, scale = a->as[r % a->s.channels], shift = a->ds[r % a->s.channels];
+        float *out = a->out + r * places;
+        SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = x[i] * scale + shift;
+    }
+}
+
+/* For each channel the sum of g and that of g (x - mean). */
+WIDE static void products_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *a = work;
+    Layout s = a->s;
+    for (Py_ssize_t c = from; c < to; c++) {
+        double sum = 0.0, product = 0.0;
+        float mean = a->means[c];
+        for (Py_ssize_t b = 0; b < s.batch; b++) {
+            const float *gs = a->g + (b * s.channels + c) * s.places, *xs = a->x + (b * s.channels + c) * s.places;
+            for (Py_ssize_t start = 0; start < s.places; start += PART) {
+                Py_ssize_t stop = s.places - start < PART ? s.places : start + PART;
+                float p = 0.0f, q = 0.0f;
+                SIMD_SUM(omp simd reduction(+ : p, q)) for (Py_ssize_t i = start; i < stop; i++) {
+                    p += gs[i];
+                    q += gs[i] * (xs[i] - mean);
+                }
+                sum += p;
+                product += q;
+            }
+        }
+        a->first[c] = (float)sum;
+        a->second[c] = (float)product;
+    }
+}
+
+/* out = g * a + (x - mean) * b + d */
+WIDE static void mix_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Channels *w = work;
+    Py_ssize_t places = w->s.places;
+    for (Py_ssize_t r = from; r < to; r++) {
+        Py_ssize_t c = r % w->s.channels;
+        const float *g = w->g + r * places, *x = w->x + r * places;
+        float *out = w->out + r * places, mean = w->means[c], a = w->as[c], b = w->bs[c], d = w->ds[c];
+        SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = g[i] * a + (x[i] - mean) * b + d;
+    }
+}
+
+/* Whether args[first] to args[last - 1] are vectors of one float for each channel. */
+INLINE int vectors(PyObject *const *args, int first, int last, Py_ssize_t channels) {
+    for (int i = first; i < last; i++)
+        if (!readable(args[i], F32) || count_of(args[i]) != channels) return 0;
+    return 1;
+}
+
+/* channel_moments(x, mean, variance) */
+static PyObject *channel_moments(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Layout s;
+    if (count != 3 || !readable(args[0], F32) || !layout_of(args[0], &s) || !vectors(args, 1, 3, s.channels))
+        Py_RETURN_FALSE;
+    Channels work = {.x = data_of(args[0]), .first = data_of(args[1]), .second = data_of(args[2]), .s = s};
+    BEGIN(s.batch * s.channels * s.places)
+    run(moments_part, &work, s.channels, s.batch * s.places, LIGHT);
+    END
+    Py_RETURN_TRUE;
+}
+
+/* channel_affine(x, scale, shift, out) */
+static PyObject *channel_affine(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Layout s;
+    if (count != 4 || !readable(args[0], F32) || !layout_of(args[0], &s) || !vectors(args, 1, 3, s.channels) ||
+        !writable(args[3], F32) || count_of(args[3]) != count_of(args[0]))
+        Py_RETURN_FALSE;
+    Channels work = {.x = data_of(args[0]), .as = data_of(args[1]), .ds = data_of(args[2]), .out = data_of(args[3]), .s = s};
+    BEGIN(s.batch * s.channels * s.places)
+    run(affine_part, &work, s.batch * s.channels, s.places, LIGHT);
+    END
+    Py_RETURN_TRUE;
+}
+
+/* channel_products(g, x, mean, sums, products) */
+static PyObject *channel_products(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Layout s;
+    if (count != 5 || !readable(args[0], F32) || !readable(args[1], F32) || !layout_of(args[1], &s) ||
+        count_of(args[0]) != count_of(args[1]) || !vectors(args, 2, 5, s.channels))
+        Py_RETURN_FALSE;
+    Channels work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]),
+                     .first = data_of(args[3]), .second = data_of(args[4]), .s = s};
+    BEGIN(s.batch * s.channels * s.places)
+    run(products_part, &work, s.channels, s.batch * s.places, LIGHT);
+    END
+    Py_RETURN_TRUE;
+}
+
+/* channel_mix(g, x, mean, a, b, d, out) */
+static PyObject *channel_mix(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Layout s;
+    if (count != 7 || !readable(args[0], F32) || !readable(args[1], F32) || !layout_of(args[1], &s) ||
+        count_of(args[0]) != count_of(args[1]) || !vectors(args, 2, 6, s.channels) || !writable(args[6], F32) ||
+        count_of(args[6]) != count_of(args[1]))
+        Py_RETURN_FALSE;
+    Channels work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]), .as = data_of(args[3]),
+                     .bs = data_of(args[4]), .ds = data_of(args[5]), .out = data_of(args[6]), .s = s};
+    BEGIN(s.batch * s.channels * s.places)
+    run(mix_part, &work, s.batch * s.channels, s.places, LIGHT);
+    END
+    Py_RETURN_TRUE;
+}

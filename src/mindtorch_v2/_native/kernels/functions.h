@@ -1,0 +1,121 @@
+/* Functions of one number, without branches, so that loops over them become vectors. */
+
+INLINE float from_bits(int32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+INLINE int32_t to_bits(float x) { int32_t bits; memcpy(&bits, &x, 4); return bits; }
+
+#define ROUNDER 12582912.0f /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
+
+/* exp(x) = 2^n * (1 + tail), |x - n ln 2| <= ln 2 / 2; the tail is what a polynomial of degree 6 leaves of exp - 1. */
+INLINE float exp_tail(float x, int32_t *n) {
+    float t = x * 1.44269504f + ROUNDER;
+    float whole = t - ROUNDER;
+    *n = to_bits(t) - to_bits(ROUNDER);
+    float r = x - whole * 0.693359375f;
+    r = r + whole * 2.12194440e-4f;
+    float q = 1.3814466740e-3f;
+    q = q * r + 8.3687804291e-3f;
+    q = q * r + 4.1668394217e-2f;
+    q = q * r + 1.6666520108e-1f;
+    q = q * r + 4.9999993412e-1f;
+    return r + r * r * q;
+}
+
+INLINE float exp_of(float x) {
+    x = x < -104.0f ? -104.0f : x; /* nan passes every comparison */
+    x = x > 89.0f ? 89.0f : x;
+    int32_t n;
+    float tail = exp_tail(x, &n);
+    int32_t half = n >> 1; /* in two steps, so that results among the subnormal numbers come out */
+    return (1.0f + tail) * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
+}
+
+INLINE float tanh_of(float x) {
+    float a = fabsf(x);
+    a = a > 10.0f ? 10.0f : a;
+    int32_t n;
+    float tail = exp_tail(a + a, &n);
+    float scale = from_bits((n + 127) << 23);
+    float e = scale * tail + (scale - 1.0f); /* exp(2a) - 1 */
+    return copysignf(e / (e + 2.0f), x);
+}
+
+INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+
+/* y / sqrt(1 + y^2) with y = x p(x^2) */
+INLINE float erf_of(float x) {
+    x = x < -4.5f ? -4.5f : x;
+    x = x > 4.5f ? 4.5f : x;
+    float s = x * x;
+    float p = 2.9111048552463874e-06f;
+    p = p * s + -9.9288981355304e-06f;
+    p = p * s + 0.00022485994179959572f;
+    p = p * s + 0.001208614742264115f;
+    p = p * s + 0.012828581321129713f;
+    p = p * s + 0.08037946242427384f;
+    p = p * s + 0.3422342502361569f;
+    p = p * s + 1.128378908605456f;
+    p *= x;
+    return p / sqrtf(p * p + 1.0f);
+}
+
+/* erfc(sqrt(half) x) for x >= 0: the square of x cut to half its digits is exact, exp of the small rest taken apart. */
+INLINE float right_tail(float x, float half, float root) {
+    float top = 10.5f / root;
+    x = x > top ? top : x;
+    float high = from_bits(to_bits(x) & -4096);
+    float rest = (high - x) * (high + x) * half;
+    float t = 1.0f / (1.0f + x * (0.5f * root));
+    float p = -0.05919332057237625f;
+    p = p * t + 0.28518277406692505f;
+    p = p * t + -0.4884607791900635f;
+    p = p * t + 0.279512494802475f;
+    p = p * t + -0.0276233721524477f;
+    p = p * t + 0.20310990512371063f;
+    p = p * t + 0.24299661815166473f;
+    p = p * t + 0.2823900580406189f;
+    p = p * t + 0.2820855677127838f;
+    return exp_of(high * high * -half) * exp_of(rest) * t * p;
+}
+
+INLINE float erfc_of(float x) {
+    float tail = right_tail(fabsf(x), 1.0f, 1.0f);
+    return x < 0.0f ? 2.0f - tail : tail;
+}
+
+INLINE float ndtr_of(float x) {
+    float tail = 0.5f * right_tail(fabsf(x), 0.5f, 0.70710678f);
+    return x < 0.0f ? tail : 1.0f - tail;
+}
+
+INLINE float gelu_of(float x) { return x * 0.5f * (1.0f + erf_of(x * 0.70710678f)); }
+
+INLINE float gelu_inner(float x) { return x * (0.79788456f + 0.035677408f * x * x); }
+
+INLINE float gelu_tanh_of(float x) { return x * 0.5f * (1.0f + tanh_of(gelu_inner(x))); }
+
+INLINE float hardswish_of(float x) {
+    float gate = x + 3.0f;
+    gate = gate < 0.0f ? 0.0f : gate; /* nan stays nan */
+    return x * (gate > 6.0f ? 6.0f : gate) / 6.0f;
+}
+
+INLINE float silu_of(float x) { return x / (1.0f + exp_of(-x)); }
+
+INLINE float gelu_slope(float g, float x) {
+    float density = 0.39894228f * exp_of(-0.5f * x * x);
+    return g * (0.5f * (1.0f + erf_of(x * 0.70710678f)) + x * density);
+}
+
+INLINE float gelu_tanh_slope(float g, float x) {
+    float t = tanh_of(gelu_inner(x));
+    float inner = x * (0.39894228f + 0.053516112f * x * x);
+    return g * (0.5f * (1.0f + t) + inner * (1.0f - t * t));
+}
+
+/* nan stays nan, and counts as above zero */
+INLINE float relu_of(float x) { return x < 0.0f ? 0.0f : x; }
+
+INLINE float silu_slope(float g, float x) {
+    float s = sigmoid_of(x);
+    return g * s * (1.0f + x * (1.0f - s));
+}

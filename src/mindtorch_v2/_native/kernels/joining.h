@@ -1,0 +1,70 @@
+/* Arrays one after another. */
+
+/* Whether all arrays of a list are plain memory of one known type and rank, and differ in no dimension but `dim`. */
+INLINE int are_alike(PyObject *list, Py_ssize_t dim) {
+    Array *first = (Array *)PyList_GET_ITEM(list, 0);
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) {
+        PyObject *object = PyList_GET_ITEM(list, k);
+        Array *a = (Array *)object;
+        if (Py_TYPE(object) != array_type || a->descr != first->descr || !readable(object, first->descr) ||
+            a->nd != first->nd)
+            return 0;
+        for (int i = 0; i < a->nd; i++)
+            if (i != dim && a->dimensions[i] != first->dimensions[i]) return 0;
+    }
+    return first->descr == F32 || first->descr == F64 || first->descr == I64;
+}
+
+/* A fresh array of the shape of `like`, where `dim` has `size` elements; or, with `extra`, an additional dimension. */
+static PyObject *joined_empty(Array *like, Py_ssize_t dim, Py_ssize_t size, int extra) {
+    PyObject *shape = PyTuple_New(like->nd + extra);
+    if (!shape) return NULL;
+    for (Py_ssize_t i = 0, j = 0; i < like->nd + extra; i++) {
+        Py_ssize_t n = i == dim ? size : like->dimensions[j];
+        if (!(extra && i == dim)) j++;
+        PyObject *number = PyLong_FromSsize_t(n);
+        if (!number) {
+            Py_DECREF(shape);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(shape, i, number);
+    }
+    PyObject *made = PyObject_CallFunctionObjArgs(numpy_empty, shape, like->descr, NULL);
+    Py_DECREF(shape);
+    return made;
+}
+
+static void join_loop(PyObject *list, char *out, Py_ssize_t outer, Py_ssize_t bytes) {
+    for (Py_ssize_t r = 0; r < outer; r++)
+        for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) {
+            PyObject *object = PyList_GET_ITEM(list, k);
+            Py_ssize_t part = count_of(object) / outer * bytes;
+            memcpy(out, (char *)data_of(object) + r * part, part);
+            out += part;
+        }
+}
+
+INLINE PyObject *joined(PyObject *const *args, Py_ssize_t count, int extra) {
+    if (count != 2 || !PyList_CheckExact(args[0]) || PyList_GET_SIZE(args[0]) == 0 || !PyLong_CheckExact(args[1]))
+        Py_RETURN_NONE;
+    PyObject *list = args[0];
+    Py_ssize_t dim = PyLong_AsSsize_t(args[1]), size = 0, outer = 1;
+    if (dim == -1 && PyErr_Occurred()) return NULL;
+    Array *first = (Array *)PyList_GET_ITEM(list, 0);
+    if (Py_TYPE((PyObject *)first) != array_type) Py_RETURN_NONE;
+    if (dim < 0) dim += first->nd + extra;
+    if (dim < 0 || dim >= first->nd + extra || first->nd == 0 || !are_alike(list, extra ? -1 : dim)) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < dim; i++) outer *= first->dimensions[i];
+    if (outer == 0) Py_RETURN_NONE;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++)
+        size += extra ? 1 : ((Array *)PyList_GET_ITEM(list, k))->dimensions[dim];
+    PyObject *out = joined_empty(first, dim, size, extra);
+    if (out) join_loop(list, data_of(out), outer, first->descr == F32 ? 4 : 8);
+    return out;
+}
+
+/* cat(arrays, dim): a fresh array of the arrays in the list one after another along dim; None for what is not plain. */
+static PyObject *cat(PyObject *module, PyObject *const *args, Py_ssize_t count) { return joined(args, count, 0); }
+
+/* stack(arrays, dim): the same along a new dimension. */
+static PyObject *stack(PyObject *module, PyObject *const *args, Py_ssize_t count) { return joined(args, count, 1); }

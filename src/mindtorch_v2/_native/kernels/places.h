@@ -1,0 +1,184 @@
+/* Elements by their index: gathered, scattered, compared, sampled. */
+
+INLINE int in_range(const int64_t *index, Py_ssize_t count, Py_ssize_t size) {
+    uint64_t outside = 0;
+    for (Py_ssize_t i = 0; i < count; i++) outside |= (uint64_t)((uint64_t)index[i] >= (uint64_t)size);
+    return !outside;
+}
+
+/* inside(index, size): whether all of index lies in [0, size); None where index is not plain memory of int64. */
+static PyObject *inside(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !readable(args[0], I64)) Py_RETURN_NONE;
+    Py_ssize_t size = PyLong_AsSsize_t(args[1]);
+    if (size == -1 && PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(in_range(data_of(args[0]), count_of(args[0]), size));
+}
+
+/* Rows of n elements in memory, m places in each; `wide` elements have eight bytes. */
+typedef struct {
+    const int64_t *index;
+    const void *x;
+    void *out;
+    Py_ssize_t n, m;
+    int wide, *outside;
+} Places;
+
+static void in_range_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Places *a = work;
+    if (!in_range(a->index + from * a->m, (to - from) * a->m, a->n)) __atomic_store_n(a->outside, 1, __ATOMIC_RELAXED);
+}
+
+#define GATHER(TYPE)                                                                                                   \
+    for (Py_ssize_t r = from; r < to; r++)                                                                             \
+        for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)a->out)[r * m + i] = ((const TYPE *)a->x)[r * n + a->index[r * m + i]];
+
+static void gather_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Places *a = work;
+    Py_ssize_t n = a->n, m = a->m;
+    if (a->wide) { GATHER(uint64_t) } else { GATHER(uint32_t) }
+}
+
+#define ADD_PLACES(TYPE)                                                                                               \
+    for (Py_ssize_t r = from; r < to; r++)                                                                             \
+        for (Py_ssize_t i = 0; i < m; i++) ((TYPE *)a->out)[r * n + a->index[r * m + i]] += ((const TYPE *)a->x)[r * m + i];
+
+static void add_places_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Places *a = work;
+    Py_ssize_t n = a->n, m = a->m;
+    if (a->wide) { ADD_PLACES(double) } else { ADD_PLACES(float) }
+}
+
+/* `part` over all rows, if every place lies inside them. */
+static PyObject *at_places(Part part, Places work, Py_ssize_t rows) {
+    int outside = 0;
+    work.outside = &outside;
+    BEGIN(rows * work.m)
+    run(in_range_part, &work, rows, work.m, LIGHT);
+    if (!outside) run(part, &work, rows, work.m, HEAVY);
+    END
+    return PyBool_FromLong(!outside);
+}
+
+/* gather(x, index, out): along the last dimension; the others are the same. */
+static PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !readable(args[1], I64)) Py_RETURN_FALSE;
+    int single = readable(args[0], F32) && writable(args[2], F32);
+    if (!single && !(readable(args[0], F64) && writable(args[2], F64)) &&
+        !(readable(args[0], I64) && writable(args[2], I64)))
+        Py_RETURN_FALSE;
+    Py_ssize_t n = last_of(args[0]), m = last_of(args[1]), total = count_of(args[1]);
+    if (total == 0 || total != count_of(args[2]) || count_of(args[0]) / n * m != total) Py_RETURN_FALSE;
+    Places work = {data_of(args[1]), data_of(args[0]), data_of(args[2]), n, m, !single, NULL};
+    return at_places(gather_part, work, total / m);
+}
+
+/* add_places(target, index, values): target[..., index] += values along the last dimension, repeated indices counted. */
+static PyObject *add_places(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !readable(args[1], I64)) Py_RETURN_FALSE;
+    int single = writable(args[0], F32) && readable(args[2], F32);
+    if (!single && !(writable(args[0], F64) && readable(args[2], F64))) Py_RETURN_FALSE;
+    Py_ssize_t n = last_of(args[0]), m = last_of(args[1]), total = count_of(args[1]);
+    if (total == 0 || total != count_of(args[2]) || m != last_of(args[2]) || n == 0 || count_of(args[0]) / n * m != total)
+        Py_RETURN_FALSE;
+    Places work = {data_of(args[1]), data_of(args[2]), data_of(args[0]), n, m, !single, NULL};
+    return at_places(add_places_part, work, total / m);
+}
+
+typedef struct {
+    const float *planes, *weights;
+    const int64_t *places;
+    float *out;
+    Py_ssize_t channels, size, n;
+} Sampled;
+
+static void add_sampled_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Sampled *a = work;
+    for (Py_ssize_t p = from; p < to; p++) {
+        const float *plane = a->planes + p * a->size, *weights = a->weights + p / a->channels * a->n;
+        const int64_t *places = a->places + p / a->channels * a->n;
+        float *out = a->out + p * a->n;
+        for (Py_ssize_t i = 0; i < a->n; i++) out[i] += plane[places[i]] * weights[i];
+    }
+}
+
+/* add_sampled(planes, places, weights, out): out[i, c] += planes[i, c, places[i]] * weights[i]. */
+static PyObject *add_sampled(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !readable(args[0], F32) || !readable(args[1], I64) || !readable(args[2], F32) ||
+        !writable(args[3], F32) || ((Array *)args[0])->nd != 3 || ((Array *)args[1])->nd != 2)
+        Py_RETURN_FALSE;
+    Py_ssize_t *shape = ((Array *)args[0])->dimensions, n = last_of(args[1]), planes = shape[0] * shape[1];
+    if (n == 0 || planes == 0 || count_of(args[1]) != shape[0] * n || count_of(args[2]) != shape[0] * n ||
+        count_of(args[3]) != planes * n || !in_range(data_of(args[1]), shape[0] * n, shape[2]))
+        Py_RETURN_FALSE;
+    Sampled work = {data_of(args[0]), data_of(args[2]), data_of(args[1]), data_of(args[3]), shape[1], shape[2], n};
+    BEGIN(planes * n)
+    run(add_sampled_part, &work, planes, n, HEAVY);
+    END
+    Py_RETURN_TRUE;
+}
+
+WIDE static void add_rows_loop(float *out, const int64_t *index, const float *rows, Py_ssize_t m, Py_ssize_t n) {
+    for (Py_ssize_t r = 0; r < m; r++, rows += n) {
+        float *row = out + index[r] * n;
+        SIMD for (Py_ssize_t i = 0; i < n; i++) row[i] += rows[i];
+    }
+}
+
+/* add_rows(target, index, rows): target[index] += rows for (n, d) and (m, d) arrays, repeated indices counted. */
+static PyObject *add_rows(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !writable(args[0], F32) || !readable(args[1], I64) || !readable(args[2], F32)) Py_RETURN_FALSE;
+    Py_ssize_t n = last_of(args[0]), m = count_of(args[1]), total = count_of(args[0]);
+    if (((Array *)args[0])->nd != 2 || total == 0 || count_of(args[2]) != m * n) Py_RETURN_FALSE;
+    int fits;
+    BEGIN(m * n)
+    fits = in_range(data_of(args[1]), m, total / n);
+    if (fits) add_rows_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), m, n);
+    END
+    return PyBool_FromLong(fits);
+}
+
+/* swap_in_turn(order, targets): order[i] and order[targets[i]] change places, for one i after the other. */
+static PyObject *swap_in_turn(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !writable(args[0], I64) || !readable(args[1], I64)) Py_RETURN_FALSE;
+    Py_ssize_t n = count_of(args[0]), m = count_of(args[1]);
+    int64_t *order = data_of(args[0]);
+    const int64_t *targets = data_of(args[1]);
+    if (m > n || !in_range(targets, m, n)) Py_RETURN_FALSE;
+    for (Py_ssize_t i = 0; i < m; i++) {
+        int64_t held = order[i];
+        order[i] = order[targets[i]];
+        order[targets[i]] = held;
+    }
+    Py_RETURN_TRUE;
+}
+
+/* Whether args[0] is (n, m) of float32 and args[1] n places in its rows. */
+INLINE int rows_and_places(PyObject *const *args) {
+    Array *a = (Array *)args[0];
+    return readable(args[0], F32) && readable(args[1], I64) && a->nd == 2 && count_of(args[1]) == a->dimensions[0] &&
+           a->dimensions[0] > 0 && in_range(data_of(args[1]), a->dimensions[0], a->dimensions[1]);
+}
+
+/* sum_picked(x, index): the sum of x[i, index[i]], or None. */
+static PyObject *sum_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !rows_and_places(args)) Py_RETURN_NONE;
+    const float *x = data_of(args[0]);
+    const int64_t *index = data_of(args[1]);
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    double total = 0.0;
+    for (Py_ssize_t i = 0; i < n; i++) total += x[i * m + index[i]];
+    return PyFloat_FromDouble(total);
+}
+
+/* put_picked(out, index, value): out[i, index[i]] = value, and 0 elsewhere. */
+static PyObject *put_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !rows_and_places(args) || !writable(args[0], F32)) Py_RETURN_FALSE;
+    double value = PyFloat_AsDouble(args[2]);
+    if (value == -1.0 && PyErr_Occurred()) return NULL;
+    float *out = data_of(args[0]);
+    const int64_t *index = data_of(args[1]);
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    memset(out, 0, n * m * sizeof(float));
+    for (Py_ssize_t i = 0; i < n; i++) out[i * m + index[i]] = (float)value;
+    Py_RETURN_TRUE;
+}

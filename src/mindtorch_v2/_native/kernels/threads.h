@@ -1,0 +1,117 @@
+/* Threads that share large loops. */
+
+/* Does the elements or rows from `from` to `to` of a loop; what it reads and writes is in `work`. */
+typedef void (*Part)(const void *work, Py_ssize_t from, Py_ssize_t to);
+
+#define PIECE (1 << 15) /* elements that a thread takes at a time */
+#define MOST 64         /* threads */
+
+/* From how many elements on another thread pays: where each takes a few instructions, and where it takes many. */
+enum { LIGHT = 1 << 21, HEAVY = 1 << 19 };
+
+static int threads = 1; /* that may work at a time, the caller's among them */
+
+#ifdef POOL
+
+/* One loop at a time is shared: the caller opens it, takes piece after piece as the others do, and closes it when none
+ * is left. Threads that wake up later find it closed, so a busy machine makes nobody wait for a thread that has not
+ * begun. A second caller meanwhile does its loop alone. */
+static struct {
+    pthread_mutex_t lock, caller;
+    pthread_cond_t opened, left;
+    Part part;
+    const void *work;
+    Py_ssize_t count, piece, next;
+    unsigned long turn;
+    int open, inside, made;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .caller = PTHREAD_MUTEX_INITIALIZER,
+          .opened = PTHREAD_COND_INITIALIZER,
+          .left = PTHREAD_COND_INITIALIZER};
+
+static void take_pieces(void) {
+    for (;;) {
+        Py_ssize_t from = __atomic_fetch_add(&pool.next, pool.piece, __ATOMIC_RELAXED);
+        if (from >= pool.count) return;
+        pool.part(pool.work, from, pool.count - from < pool.piece ? pool.count : from + pool.piece);
+    }
+}
+
+static void *help(void *unused) {
+    unsigned long turn = 0;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (!pool.open || turn == pool.turn) pthread_cond_wait(&pool.opened, &pool.lock);
+        turn = pool.turn;
+        pool.inside++;
+        pthread_mutex_unlock(&pool.lock);
+        take_pieces();
+        pthread_mutex_lock(&pool.lock);
+        if (--pool.inside == 0) pthread_cond_signal(&pool.left);
+    }
+    return NULL;
+}
+
+/* A forked child has its own thread only: it starts with an empty pool. */
+static void forget_threads(void) {
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_mutex_init(&pool.caller, NULL);
+    pthread_cond_init(&pool.opened, NULL);
+    pthread_cond_init(&pool.left, NULL);
+    pool.open = pool.inside = pool.made = 0;
+}
+
+static void make_threads(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (pthread_attr_init(&attributes)) return;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 1 << 18);
+    while (pool.made < threads - 1 && pthread_create(&thread, &attributes, help, NULL) == 0) pool.made++;
+    pthread_attr_destroy(&attributes);
+}
+
+static void share(Part part, const void *work, Py_ssize_t count, Py_ssize_t piece) {
+    if (pthread_mutex_trylock(&pool.caller)) {
+        part(work, 0, count);
+        return;
+    }
+    pthread_mutex_lock(&pool.lock);
+    if (pool.made < threads - 1) make_threads();
+    pool.part = part;
+    pool.work = work;
+    pool.count = count;
+    pool.piece = piece;
+    pool.next = 0;
+    pool.turn++;
+    pool.open = 1;
+    pthread_cond_broadcast(&pool.opened);
+    pthread_mutex_unlock(&pool.lock);
+    take_pieces();
+    pthread_mutex_lock(&pool.lock);
+    pool.open = 0;
+    while (pool.inside) pthread_cond_wait(&pool.left, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_unlock(&pool.caller);
+}
+
+#endif
+
+/* A loop over `count` elements or rows of `width` elements each, by all threads if these are `many` elements. */
+static void run(Part part, const void *work, Py_ssize_t count, Py_ssize_t width, Py_ssize_t many) {
+#ifdef POOL
+    if (threads > 1 && count * width >= many && count > 1) {
+        share(part, work, count, width < PIECE ? PIECE / width : 1);
+        return;
+    }
+#endif
+    part(work, 0, count);
+}
+
+/* set_threads(n) */
+static PyObject *set_threads(PyObject *module, PyObject *number) {
+    long n = PyLong_AsLong(number);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    threads = n < 1 ? 1 : n > MOST ? MOST : (int)n;
+    Py_RETURN_NONE;
+}
