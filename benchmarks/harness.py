@@ -19,6 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+# Fresh processes find bytecode as those of users do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 THREADS = int(os.environ.get("BENCH_THREADS", "1"))
 PURE = os.environ.get("MINDTORCH_PURE") == "1"
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
