@@ -1,14 +1,13 @@
 """Programs that fork while their other threads work: the child, which has none of them, is not left waiting."""
 
 import os
-import signal
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import mindtorch_v2 as torch
+from forked import exit_code, fork
 from mindtorch_v2 import _tap
 from mindtorch_v2.amp import autocast_mode
 from mindtorch_v2.autograd import grad_mode, graph, overrides
@@ -28,24 +27,6 @@ LOCKS = {
     "ids of events": lambda: capture._id_lock,
     "tracer": lambda: TRACER._lock,
 }
-
-
-def exit_code(work: Callable[[], object]) -> int:
-    """How a child ends that does some work; one that does not end is killed after a while."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    guard = threading.Timer(60, os.kill, (pid, signal.SIGKILL))
-    guard.start()
-    status = os.waitpid(pid, 0)[1]
-    guard.cancel()
-    guard.join()
-    return os.waitstatus_to_exitcode(status)
 
 
 def all_of_it() -> None:
@@ -68,7 +49,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_the_child(name: str) -> Non
     thread.start()
     held.wait()
     try:
-        assert exit_code(all_of_it) == 0
+        assert exit_code(fork(all_of_it)) == 0
     finally:
         done.set()
         thread.join()
@@ -85,7 +66,7 @@ def test_a_fork_waits_for_random_numbers_that_another_thread_draws() -> None:
     thread.start()
     try:
         for _ in range(10):
-            assert exit_code(lambda: torch.rand(2)) == 0
+            assert exit_code(fork(lambda: torch.rand(2))) == 0
     finally:
         over.set()
         thread.join()

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from forked import exit_code, fork
 from mindtorch_v2 import _tap
 from mindtorch_v2.profiler import children, endings, profile, record_function, recover, schedule
 from mindtorch_v2.profiler.capture import Capture
@@ -40,16 +41,9 @@ def names_of(capture: Capture, place: int) -> list[str]:
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Do some work in a forked child; its process number."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    """Do some work in a forked child and wait for its end; its process number."""
+    pid = fork(work)
+    assert exit_code(pid) == 0
     return pid
 
 

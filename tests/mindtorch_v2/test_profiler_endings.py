@@ -5,12 +5,11 @@ import ctypes
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from forked import exit_code, fork
 from mindtorch_v2.profiler import endings, profile
 from profiler_clock import op
 
@@ -19,29 +18,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 TERM = signal.SIGTERM
-
-
-def fork(work: Callable[[], object]) -> int:
-    """Do some work in a child; its process number."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return pid
-
-
-def exit_code(pid: int) -> int:
-    """How a child ended; one that does not end is killed after a while, so that the test fails instead of hanging."""
-    guard = threading.Timer(60, os.kill, (pid, signal.SIGKILL))
-    guard.start()
-    status = os.waitpid(pid, 0)[1]
-    guard.cancel()
-    guard.join()
-    return os.waitstatus_to_exitcode(status)
 
 
 def names_in_children(prof: profile) -> list[str]:
@@ -88,9 +64,14 @@ def test_a_signal_ends_a_grandchild_alone() -> None:
     assert sorted(names_in_children(prof)) == ["after", "before"]
 
 
-def test_a_signal_ends_a_child_that_runs_python() -> None:
+@pytest.mark.parametrize("takes_descriptor", [False, True])
+def test_a_signal_ends_a_child_that_runs_python(takes_descriptor: bool) -> None:
+    """Also where the program has taken the wakeup descriptor away."""
+
     def work() -> None:
         record("before")
+        if takes_descriptor:
+            signal.set_wakeup_fd(-1)
         os.kill(os.getpid(), TERM)
         while True:
             signal.getsignal(TERM)
@@ -185,19 +166,6 @@ def test_other_signals_still_reach_the_wakeup_descriptor_of_the_program() -> Non
         assert signal.set_wakeup_fd(before) == voice
         os.close(ears)
         os.close(voice)
-
-
-def test_a_program_that_took_the_wakeup_descriptor_still_dies_of_the_signal() -> None:
-    def work() -> None:
-        record("before")
-        signal.set_wakeup_fd(-1)
-        os.kill(os.getpid(), TERM)
-        while True:
-            signal.getsignal(TERM)
-
-    with profile(workers=True) as prof:
-        assert exit_code(fork(work)) == -TERM
-    assert names_in_children(prof) == ["before"]
 
 
 def test_forks_leave_the_signal_mask_as_it_was() -> None:
