@@ -206,6 +206,16 @@ def write_summary() -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     lines = ["# Measured beside torch", "", "Written by `make bench`. A ratio below 1 means that ours is faster.", ""]
     for name, found in sorted(results.items()):
+        if "rows" not in found:  # not times beside torch's, but counts
+            lines += [
+                f"## {name}",
+                "",
+                "| | |",
+                "|---|---|",
+                *(f"| {key} | {value} |" for key, value in found.items()),
+                "",
+            ]
+            continue
         versions_text = ", ".join(f"{key} {value}" for key, value in sorted(found["versions"].items()))
         when = f"{found.get('date', 'undated')}, {found.get('threads', 1)} thread(s), {versions_text}"
         lines += [f"## {name}", "", when, "", f"| | ours {found['unit']} | torch {found['unit']} | ratio | bound | |"]

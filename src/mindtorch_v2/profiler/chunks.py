@@ -20,6 +20,9 @@ Ints = NDArray[np.int64]
 # Rows packed in one go. Packing holds the interpreter lock for about 1.5 ms at this size, not longer than a thread
 # switch takes anyway.
 SLICE = 8192
+# The same where it is more important to keep up: NumPy lets go of the lock in each of its calls, and to get it back from a
+# busy thread may take 5 ms.
+LONG_SLICE = 32 * SLICE
 
 _WIDTHS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _MASK = (1 << 64) - 1
@@ -39,13 +42,14 @@ class Column(NamedTuple):
         return (self.above.astype(np.uint64) + np.uint64(self.base & _MASK)).view(np.int64)
 
 
-def _packed(values: Ints, constant: bool) -> Column:
-    base = int(values.min())
-    span = int(values.max()) - base
+def _packed(values: Ints, low: int, high: int, constant: bool) -> Column:
+    span = high - low
     if span == 0 and constant:
-        return Column(base, None)
+        return Column(low, None)
     width = next(width for width in _WIDTHS if span < 1 << 8 * width)
-    return Column(base, (values.view(np.uint64) - np.uint64(base & _MASK)).astype(_WIDTHS[width]))
+    above = np.empty(len(values), _WIDTHS[width])
+    np.subtract(values.view(np.uint64), np.uint64(low & _MASK), out=above, casting="unsafe")
+    return Column(low, above)
 
 
 class Packed(NamedTuple):
@@ -62,8 +66,9 @@ class Packed(NamedTuple):
 
 def pack(rows: Ints) -> Packed:
     """Pack a matrix of rows. The first column has a byte a row at least, so that bytes tell how many rows there are."""
-    columns = np.ascontiguousarray(rows.T)
-    return Packed(len(rows), tuple(_packed(column, place > 0) for place, column in enumerate(columns)))
+    lows, highs = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
+    spans = enumerate(zip(lows, highs))
+    return Packed(len(rows), tuple(_packed(rows[:, place], *span, place > 0) for place, span in spans))
 
 
 def unpack_bytes(data: bytes, offset: int, width: int) -> Packed:
@@ -86,18 +91,18 @@ def unpack_bytes(data: bytes, offset: int, width: int) -> Packed:
     return Packed(count, tuple(found))
 
 
-def matrices(parts: Sequence[Flat], width: int) -> Iterator[Ints]:
-    """Flat rows as matrices of at most SLICE rows each."""
+def matrices(parts: Sequence[Flat], width: int, most: int = SLICE) -> Iterator[Ints]:
+    """Flat rows as matrices of at most so many rows each."""
     for part in parts:
         if isinstance(part, bytes):
             whole = np.frombuffer(part, np.int64).reshape(-1, width)
-            for low in range(0, len(whole), SLICE):
-                yield whole[low : low + SLICE]
+            for low in range(0, len(whole), most):
+                yield whole[low : low + most]
             continue
         values = iter(part)
         count = len(part) // width
-        for low in range(0, count, SLICE):
-            size = min(count - low, SLICE)
+        for low in range(0, count, most):
+            size = min(count - low, most)
             yield np.fromiter(values, np.int64, size * width).reshape(size, width)
 
 
@@ -129,7 +134,7 @@ class Chunk:
         parts, slices = self._parts, self._slices
         if slices is None:
             slices = []
-            for rows in matrices(parts, self._width):
+            for rows in matrices(parts, self._width, SLICE if gently else LONG_SLICE):
                 slices.append(pack(rows))
                 if gently:
                     time.sleep(0)

@@ -307,7 +307,7 @@ class Recorder(_tap.Recorder):
             sinks = [session.sink for session in self.sessions if session.sink is not None]
         for chunk in chunks:
             # With much to do it is more important to keep up than to let others run.
-            chunk.pack(gently=fullest < 4 * _ROUND_ROWS)
+            chunk.pack(gently=fullest < _ROUND_ROWS)
         for sink in sinks:
             sink.flush()
         fitting = self._round_s * _ROUND_ROWS / max(fullest, 1)
