@@ -168,3 +168,11 @@ def test_the_profilers_own_thread_ends_with_the_last_session() -> None:
     with profile():
         assert RECORDER._drain() > 0
     assert RECORDER._drain() == 0
+
+
+def test_packed_rows_come_apart_into_the_same_rows() -> None:
+    rows = np.stack([np.arange(25) * 1000, np.full(25, 7), np.arange(25) % 3], axis=1)
+    parts = list(chunks.parts_of(chunks.pack(rows), 10))
+    assert [(low, part.size) for low, part in parts] == [(0, 10), (10, 10), (20, 5)]
+    again = [np.stack([column.unpacked(part.size) for column in part.columns], axis=1) for _, part in parts]
+    assert np.array_equal(np.concatenate(again), rows)

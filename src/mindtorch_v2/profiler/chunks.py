@@ -64,6 +64,13 @@ class Packed(NamedTuple):
         return b"".join((_HEAD.pack(self.size, len(self.columns)), *heads, *bodies))
 
 
+def parts_of(packed: Packed, most: int = SLICE) -> Iterator[tuple[int, Packed]]:
+    """The same rows in parts of at most so many, each with the place it begins at."""
+    for low in range(0, packed.size, most):
+        columns = (Column(base, None if above is None else above[low : low + most]) for base, above in packed.columns)
+        yield low, Packed(min(most, packed.size - low), tuple(columns))
+
+
 def pack(rows: Ints) -> Packed:
     """Pack a matrix of rows. The first column has a byte a row at least, so that bytes tell how many rows there are."""
     lows, highs = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()

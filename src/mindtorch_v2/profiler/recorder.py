@@ -27,6 +27,7 @@ _getframe = sys._getframe
 
 # Lanes are looked after four times a second, and more often when one of them gets more rows than this in between.
 _ROUND_S = 0.25
+_FIRST_ROUND_S = 0.05
 _ROUND_ROWS = 25_000
 _SHORTEST_ROUND_S = 0.02
 
@@ -226,10 +227,10 @@ class Recorder(_tap.Recorder):
         self._numbers = itertools.count(2)
         self._modules: dict[int, ModuleEvent] = {}
         self._module_counts: dict[str, int] = {}
-        self._ticker = Ticker(self._drain, _ROUND_S)
+        self._ticker = Ticker(self._drain, _FIRST_ROUND_S)
         if _tap.HELPER is not None:
             _tap.HELPER.connect_modules(self._modules, self._meet_module, lambda *call: self.stacks.add_chain(*call))
-        self._round_s = _ROUND_S
+        self._round_s = _FIRST_ROUND_S
 
     # Sessions
 
@@ -297,7 +298,7 @@ class Recorder(_tap.Recorder):
         with self._lock:
             if not self.sessions:
                 self._ticker.rest()
-                self._round_s = _ROUND_S
+                self._round_s = _FIRST_ROUND_S
                 return 0
             lanes = list(self._held)
             for lane in lanes:

@@ -24,7 +24,7 @@ import numpy as np
 
 from .. import _tap
 from .capture import MEMORY_KIND, Kinds
-from .chunks import Chunk, Packed, matrices, pack
+from .chunks import Chunk, Packed, matrices, pack, parts_of
 from .frames import StackReader
 from .recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
 from .spoolfile import SpoolFile
@@ -199,8 +199,12 @@ class Spool:
         record = piece.record
         if piece.sort == ROWS and not self._explain(piece.packed, window):
             return False
-        payload = PLACE.pack(window.number, record.index, piece.first) + piece.packed.to_bytes()
-        return self._write(self._file.append, piece.sort, payload)
+        # In parts, as a process that dies while they are written loses only those that are not whole.
+        payloads = [
+            PLACE.pack(window.number, record.index, piece.first + low) + part.to_bytes()
+            for low, part in parts_of(piece.packed)
+        ]
+        return self._write(self._file.append, piece.sort, *payloads)
 
     def put_threads(self, records: Iterable[LaneRecord]) -> None:
         fresh = [record for record in records if record.index not in self._threads]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import mmap
 import os
 import struct
@@ -26,8 +27,16 @@ _HEAD = struct.Struct("<4sBII")
 _SEALED = struct.Struct("<BI")
 
 
+# Above 5 KB zlib lets go of the interpreter lock, and to get it back from a busy thread may take 5 ms.
+_AT_ONCE = 4096
+
+
 def _checksum(sort: int, payload: bytes | memoryview) -> int:
-    return zlib.crc32(payload, zlib.crc32(_SEALED.pack(sort, len(payload))))
+    found = zlib.crc32(_SEALED.pack(sort, len(payload)))
+    view = memoryview(payload)
+    for low in range(0, len(view), _AT_ONCE):
+        found = zlib.crc32(view[low : low + _AT_ONCE], found)
+    return found
 
 
 class SpoolFile:
@@ -55,10 +64,11 @@ class SpoolFile:
     def start(self) -> None:
         self._write(MAGIC)
 
-    def append(self, sort: bytes, payload: bytes) -> None:
-        """Add a chunk. If that fails the file ends with the chunk before."""
+    def append(self, sort: bytes, *payloads: bytes) -> None:
+        """Add chunks of one sort. If that fails the file ends with the chunk before them."""
         number = sort[0]
-        self._write(_HEAD.pack(_MARK, number, len(payload), _checksum(number, payload)) + payload)
+        heads = (_HEAD.pack(_MARK, number, len(payload), _checksum(number, payload)) for payload in payloads)
+        self._write(b"".join(itertools.chain.from_iterable(zip(heads, payloads))))
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
