@@ -2,6 +2,7 @@
 
 import _thread
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -48,6 +49,15 @@ blocking = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a mu
 
 @blocking
 def test_a_signal_ends_a_child_whose_main_thread_waits_outside_python() -> None:
+    with profile(workers=True) as prof:
+        assert exit_code(fork(killed_in_a_call_that_never_returns)) == -TERM
+    assert names_in_children(prof) == ["before"]
+
+
+@blocking
+def test_a_signal_ends_a_child_of_a_program_that_uses_asyncio() -> None:
+    """Which takes the wakeup descriptor away in children, since Python 3.12."""
+    importlib.import_module("asyncio")
     with profile(workers=True) as prof:
         assert exit_code(fork(killed_in_a_call_that_never_returns)) == -TERM
     assert names_in_children(prof) == ["before"]

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +42,12 @@ class Watch:
             os.close(outer._ears)
             os.close(outer._voice)
         signal.signal(_NUMBER, self.tell)
+
+    def listen(self) -> None:
+        """Have Python tell this one of signals, again, if it tells nobody."""
+        there = signal.set_wakeup_fd(self._voice, warn_on_full_buffer=False)
+        if there not in (-1, self._voice):
+            signal.set_wakeup_fd(there, warn_on_full_buffer=False)
 
     def start(self, lane: _tap.Lane) -> None:
         _thread.start_new_thread(self._run, (lane,))
@@ -124,9 +131,21 @@ def _last_words(status: int) -> None:
 
 # While a process is copied SIGTERM waits: until the copy has a watch of its own it would be heard by the original's.
 _masks: dict[int, set[Any]] = {}
+_after_asyncio = False
+
+
+def _listen_again() -> None:
+    """In a forked child, after all others had their say."""
+    if _watch is not None:
+        _watch.listen()
 
 
 def hold_signal() -> None:
+    global _after_asyncio
+    if not _after_asyncio and "asyncio.events" in sys.modules:
+        # Since Python 3.12 asyncio takes the wakeup descriptor away in children. What is registered later runs later.
+        os.register_at_fork(after_in_child=_listen_again)
+        _after_asyncio = True
     _masks[_thread.get_ident()] = set(signal.pthread_sigmask(signal.SIG_BLOCK, {_NUMBER}))
 
 
