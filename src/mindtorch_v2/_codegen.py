@@ -189,12 +189,62 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     if _counts_result(op, flags):
         # The result is there by now; one look at the clock serves both.
         lines.add("finally:", "    now_ = clock()", f"    out_ += (t0, now_, {row})")
-        lines.add("    if token_ is not None:", "        marks_ = lane.marks")
-        lines.add("        marks_ += (now_, token_.nbytes, id(token_))")
+        lines.add(*_NOTED)
     else:
         lines.add("finally:", f"    out_ += (t0, clock(), {row})")
     if flags & _tap.STACKS:
         lines.add("    LEAVE_OP()")
+
+
+def open_inner(lines: Lines, op: Any, flags: int) -> None:
+    """Begin the event of the op as which the kernel is recorded inside the op's own; leaves the lines inside a `try`."""
+    row, given = op.inner
+    if _tap.HELPER is not None:
+        lines.add(f"BEGIN_WITH(-1, {', '.join(given)})" if flags & _tap.SHAPES else "BEGIN(-1)", "try:")
+    else:
+        if flags & _tap.SHAPES:
+            key = ", ".join(map(_inner_key, row.schema.arguments, given))
+            lines.add(f"key_ = ({key},)", "inner_ins = INPUT_IDS.get(key_) or INTERN(key_)")
+        lines.add(*(["token_ = None"] if _counts_inner(op, flags) else []), "inner_t0 = clock()", "try:")
+    lines.depth += 1
+
+
+def _inner_key(argument: Argument, given: str) -> str:
+    """What stands for an argument of the inner op: a tensor of the op itself, or a number."""
+    if argument.is_tensor:
+        return f"k_{given}"
+    return given if argument.type == "int" else f'("value", type({given}), {given})'
+
+
+def close_inner(lines: Lines, op: Any, flags: int) -> None:
+    """End it, with the result `r0` and its memory in it."""
+    event = op.inner[0].event
+    if _counts_inner(op, flags):
+        lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
+        lines.add(*(["token_ = COUNT(r0)"] if _tap.HELPER is not None else _TOKEN))
+    lines.depth -= 1
+    lines.add("finally:")
+    if _tap.HELPER is not None:
+        lines.add(f"    END({event})")
+        return
+    # No frame of the user's lies between the two.
+    details = f", {'inner_ins' if flags & _tap.SHAPES else 0}, {'stack' if flags & _tap.STACKS else 0}"
+    lines.add("    now_ = clock()", f"    out_ += (inner_t0, now_, {event}, -1{details if flags & _WIDE else ''})")
+    if _counts_inner(op, flags):
+        lines.add(*_NOTED)
+
+
+def _counts_inner(op: Any, flags: int) -> bool:
+    return bool(flags & _tap.MEMORY) and op.kind == "kernel"
+
+
+# What CountedStorage does; the end of the event notes it.
+_TOKEN = ["token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes"]
+_NOTED = [
+    "    if token_ is not None:",
+    "        marks_ = lane.marks",
+    "        marks_ += (now_, token_.nbytes, id(token_))",
+]
 
 
 def _counts_result(op: Any, flags: int) -> bool:
@@ -347,14 +397,15 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     else:
         lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None", "t0_._ag = None")
         lines.add(*_no_layout("t0_", flags))
-    if flags & _tap.MEMORY and op.calls is not None:
+    if flags & _tap.MEMORY and op.inner is not None:
+        lines.add("t0_._v = token_")
+    elif flags & _tap.MEMORY and op.calls is not None:
         # The ops of the body have counted the memory.
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None")
     elif flags & _tap.MEMORY and _tap.HELPER is not None:
         lines.add("t0_._v = COUNT(r0)")
     elif flags & _tap.MEMORY:
-        # What CountedStorage does; the end of the event notes it.
-        lines.add("t0_._v = token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes")
+        lines.add(*_TOKEN, "t0_._v = token_")
     elif _tap.HELPER is None:
         lines.add("t0_._v = None")
     lines.add("if INFERRING: MARK(t0_)")
@@ -419,7 +470,9 @@ def finish_view(lines: Lines, op: Any, flags: int) -> None:
         lines.add("t0_._ag = n_")
         lines.depth -= 1
     lines.depth -= 1
-    lines.add(f"elif {first}._ag is not None: UNWATCHED(t0_, {first})", "return t0_")
+    if _tap.HELPER is None:
+        lines.add(f"elif {first}._ag is not None: UNWATCHED(t0_, {first})")
+    lines.add("return t0_")
 
 
 def finish_many(lines: Lines, op: Any, flags: int) -> None:

@@ -17,6 +17,7 @@ from ._codegen import (
     Lines,
     array_of,
     close_event,
+    close_inner,
     finish_list,
     finish_many,
     finish_single,
@@ -25,6 +26,7 @@ from ._codegen import (
     literal,
     number,
     open_event,
+    open_inner,
     plain,
     signature,
 )
@@ -91,7 +93,11 @@ def _case(
     """One fast path: [event] compute, wrap, return."""
     if recorded:
         open_event(lines, op, flags, numbers)
-    if compute and not (recorded and op.calls is not None):
+    if recorded and op.inner is not None:
+        open_inner(lines, op, flags)
+        lines.add(*compute) if compute else _compute(op, False, lines)
+        close_inner(lines, op, flags)
+    elif compute and not (recorded and op.calls is not None):
         lines.add(*compute)
     else:
         _compute(op, recorded, lines)
@@ -307,7 +313,8 @@ def _mutating_case(
         form.event = op.number_event
     if recorded:
         open_event(lines, form, flags)
-    if recorded and op.calls is not None:
+    inside = recorded and op.inner is not None
+    if recorded and op.calls is not None and not inside:
         given = ", ".join(a.python_name for a in op.schema.arguments)
         compute = _without_graph(f"V_{op.ident}({given})")
     elif op.base is not None:
@@ -316,7 +323,12 @@ def _mutating_case(
     if build:
         take = "CLONED" if recorded else "BEFORE"
         lines.add(f"if graph: w = {take}({first}, {_keeps_first(op, list(tracked)) or 'False'})")
-    lines.add(*compute, f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()")
+    if inside:
+        open_inner(lines, op, flags)
+    lines.add(*compute)
+    if inside:
+        close_inner(lines, op, flags)
+    lines.add(f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()")
     lines.add("v.version = v.version + 1 if type(v) is STORAGE else NEXT_VERSION(v)")
     if build:
         rest = [a.python_name for a in op.schema.arguments[1:]]

@@ -22,9 +22,8 @@ static int add_types(PyObject *module) {
     PyObject *bases = storage ? PyTuple_Pack(1, storage) : NULL;
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
     given.counted = (PyTypeObject *)counted, given.storage = (PyTypeObject *)storage;
-    region_type = (PyTypeObject *)PyType_FromSpec(&region_spec);
     module_call_type = (PyTypeObject *)PyType_FromSpec(&module_call_spec);
-    int failed = !lane || !counted || !region_type || !module_call_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
+    int failed = !lane || !counted || !module_call_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
                  PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
                  PyModule_AddObjectRef(module, "CountedStorage", counted) < 0;
     Py_XDECREF(lane);
@@ -47,11 +46,11 @@ static Py_ssize_t slot_offset(PyObject *type, const char *name) {
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"make_lane", "inputs_id", "constants", "tensor",       "parameter", "ndarray",
                             "node",      "view",      "composed",  "view_version", "leaf",      "output",
-                            NULL};
+                            "unwatched", NULL};
     static const char *node_slots[] = {"edges", "saved", "seq", "shape", "dtype", "hooks"};
-    PyObject *v[12];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOOOOOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
-                                     v + 6, v + 7, v + 8, v + 9, v + 10, v + 11))
+    PyObject *v[13];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOOOOOOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
+                                     v + 6, v + 7, v + 8, v + 9, v + 10, v + 11, v + 12))
         return NULL;
     for (int i = 0; i < 6; i++)
         if ((given.node_offsets[i] = slot_offset(v[6], node_slots[i])) < 0)
@@ -70,12 +69,12 @@ static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
             return NULL;
     if (!inputs.held && !(inputs.held = PyList_New(0)))
         return NULL;
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 13; i++)
         Py_INCREF(v[i]); /* for good: there is one of each */
     given.make_lane = v[0], given.inputs_id = v[1], given.constants = v[2];
     given.tensor = (PyTypeObject *)v[3], given.parameter = (PyTypeObject *)v[4], ndarray = (PyTypeObject *)v[5];
     given.view = (PyTypeObject *)v[7], given.composed = v[8], given.view_version = v[9];
-    given.leaf = (PyTypeObject *)v[10], given.output = (PyTypeObject *)v[11];
+    given.leaf = (PyTypeObject *)v[10], given.output = (PyTypeObject *)v[11], given.unwatched = (PyTypeObject *)v[12];
     Py_RETURN_NONE;
 }
 
@@ -126,7 +125,7 @@ static PyMethodDef functions[] = {
     {"begin", begin, METH_O, "An op begins, with this sequence number."},
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
     {"end", end, METH_O, "The op that began last ends; it was this event."},
-    {"region", (PyCFunction)(void (*)(void))region, METH_FASTCALL, "The region of an autograd node."},
+    {"enter", (PyCFunction)(void (*)(void))enter_node, METH_FASTCALL, "Begin the region of an autograd node."},
     {"module_call", module_call, METH_O, "The region of a call of an nn.Module."},
     {"connect_modules", connect_modules, METH_VARARGS, "Hand over what names modules and chains of them."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},

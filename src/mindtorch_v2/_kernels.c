@@ -3,7 +3,7 @@
  *
  * Every function takes NumPy arrays that the caller has made, writes into the last ones, and returns True; or False,
  * with nothing written, where the arrays are not plain memory of the types it knows. Stand-ins make their result, and
- * call the function they stand for where they do not know the arrays. The kernels in NumPy are the source of truth:
+ * call the function they stand for where they do not know the arrays; views and sums of terms give None instead. The kernels in NumPy are the source of truth:
  * results agree with theirs up to rounding. Nothing here knows tensors or operators.
  *
  * Arrays are read by the layout of their structure, which NumPy has kept since 1.7; `setup` compares it with the buffer
@@ -14,6 +14,7 @@
 #include "_native/kernels/loops.h"
 #include "_native/kernels/threads.h"
 #include "_native/kernels/arrays.h"
+#include "_native/kernels/views.h"
 
 /* Products and sums may be fused into one rounding from here on. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -31,10 +32,11 @@
 #include "_native/kernels/recurrent.h"
 #include "_native/kernels/depthwise.h"
 
-/* Steps of optimizers round after every operation, as the operators they stand for do. */
+/* Sums of products and steps of optimizers round after every operation. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
+#include "_native/kernels/terms.h"
 #include "_native/kernels/optimizers.h"
 
 static const struct {
@@ -49,16 +51,21 @@ static const struct {
     {"square", &numpy_square}, {"reciprocal", &numpy_reciprocal},
 };
 
-/* Whether NumPy's table of functions makes an array like the sample. */
-static int find_new_like(PyObject *table, PyObject *sample) {
+/* Whether NumPy's table of functions makes an array like the sample, and a view of it. */
+static int find_functions(PyObject *table, PyObject *sample) {
     void **functions = PyCapsule_GetPointer(table, PyCapsule_GetName(table));
     if (!functions) return -1;
     new_like = (NewLike)functions[NEW_LIKE];
-    PyObject *made = new_like(sample, KEEP_ORDER, NULL, 0);
-    if (!made) return -1;
-    int fits = Py_TYPE(made) == Py_TYPE(sample) && ((Array *)made)->descr == ((Array *)sample)->descr &&
-               of_one_shape(made, sample);
-    Py_DECREF(made);
+    from_descr = (FromDescr)functions[FROM_DESCR];
+    set_base = (SetBase)functions[SET_BASE];
+    Array *a = (Array *)sample;
+    PyObject *made = new_like(sample, KEEP_ORDER, NULL, 0), *view = view_of(sample, a->nd, a->dimensions, a->strides);
+    int fits = made && view ? 1 : -1;
+    if (fits > 0)
+        fits = Py_TYPE(made) == Py_TYPE(sample) && ((Array *)made)->descr == a->descr && of_one_shape(made, sample) &&
+               ((Array *)view)->base == sample && ((Array *)view)->data == a->data && of_one_shape(view, sample);
+    Py_XDECREF(made);
+    Py_XDECREF(view);
     return fits;
 }
 
@@ -77,11 +84,11 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count
                (a->flags & flags) == flags;
     PyBuffer_Release(&view);
     if (!descr) return NULL;
-    if (fits) fits = find_new_like(args[2], args[0]);
+    array_type = Py_TYPE(args[0]);
+    if (fits) fits = find_functions(args[2], args[0]);
     if (fits < 0) return NULL;
     if (!fits) Py_RETURN_FALSE;
     half_instructions = has_half_instructions();
-    array_type = Py_TYPE(args[0]);
     F32 = descr;
     PyObject **dtypes[] = {&F64, &I64, &F16, &BF16, &BOOL};
     for (int i = 0; i < 5; i++) *dtypes[i] = Py_NewRef(args[3 + i]);
@@ -121,6 +128,7 @@ static PyMethodDef methods[] = {
     STAND_IN("sqrt", sqrt_),
     STAND_IN("square", square),
     STAND_IN("reciprocal", reciprocal),
+    METHOD("expand", expand),
     METHOD("convert", convert),
     METHOD("sigmoid", sigmoid),
     METHOD("gelu", gelu),
@@ -162,7 +170,10 @@ static PyMethodDef methods[] = {
     METHOD("lstm_step", lstm_step),
     METHOD("gru_step", gru_step),
     METHOD("depthwise", depthwise),
-    METHOD("descend", descend),
+    METHOD("add_scaled", add_scaled),
+    METHOD("addcmul", addcmul),
+    METHOD("addcdiv", addcdiv),
+    METHOD("lerp", lerp),
     METHOD("adam", adam),
     {NULL, NULL, 0, NULL},
 };

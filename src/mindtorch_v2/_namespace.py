@@ -13,7 +13,7 @@ from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, dtype, float16
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
 from ._inputs import freeze, input_argument, inputs_id, layout_of
-from ._storage import CountedStorage, Storage, View, mark_inference, next_version, view_version
+from ._storage import CountedStorage, Storage, Unwatched, View, mark_inference, next_version, view_version
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
 from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
@@ -158,7 +158,7 @@ def fill() -> None:
         _tap.HELPER.connect(
             make_lane=_tap.current_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
             tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node, view=View, composed=graph.composed,
-            view_version=view_version, leaf=AccumulateGrad, output=Output,
+            view_version=view_version, leaf=AccumulateGrad, output=Output, unwatched=Unwatched,
         )  # fmt: skip
         NAMESPACE.update(
             BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,

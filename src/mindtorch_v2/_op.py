@@ -36,6 +36,8 @@ class Op:
         ufunc: Callable[..., Any] | None = None,
         formulas: dict[str, Callable[..., Any]] | None = None,
         calls: Callable[..., Any] | None = None,
+        # The op that `calls` comes to on plain tensors, as source of arguments: its event is then put around the kernel.
+        inner: tuple[Op, tuple[str, ...]] | None = None,
         node: str | None = None,
         flops: Callable[..., int] | None = None,
         all_flops: Callable[..., int] | None = None,
@@ -63,6 +65,7 @@ class Op:
         # Whether the op can be a method: its first argument is the tensor itself.
         self.takes_self = _SELF.match(rest) is not None
         self.kernel, self.kind, self.rule, self.calls, self.base = kernel, kind, rule, calls, base
+        self.inner = inner
         self.ufunc = ufunc
         self.ident = self.qualified.replace(".", "__")
         self.python_name = self.name
@@ -277,6 +280,7 @@ def in_place(
     *,
     node: str | None = None,
     calls: Callable[..., Any] | None = None,
+    inner: tuple[Op, tuple[str, ...]] | None = None,
     overload: str | None = None,
     **formulas: Any,
 ) -> Op:
@@ -291,6 +295,7 @@ def in_place(
         rule=op.rule,
         ufunc=op.ufunc,
         calls=calls,
+        inner=inner,
         formulas=_formulas(formulas) or op.formulas,
         node=node or op.node_name,
         fast_when=op.fast_when,

@@ -16,6 +16,7 @@ from mindtorch_v2._random import permutation
 from mindtorch_v2.kernels import (
     accumulate,
     activation,
+    arithmetic,
     compiled,
     grid_sample,
     indexing,
@@ -413,3 +414,46 @@ def test_variances(dim: Any, correction: float, monkeypatch: pytest.MonkeyPatch)
         for a, b in zip(got, reduce.var_mean(x, dim, correction, keepdim), strict=True):
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", [F32, np.float64])
+@pytest.mark.parametrize("size", [0, 3, 70_000])
+@pytest.mark.parametrize("value", [1, 0.3, -0.7, 2])
+@pytest.mark.parametrize("name", ["add_scaled", "addcmul", "addcdiv", "lerp"])
+def test_sums_of_terms_are_those_of_numpy_to_the_last_bit(name: str, value: float, size: int, kind: type) -> None:
+    fused = getattr(arithmetic, name)
+    arrays = [normal(size, seed=seed).astype(kind) for seed in range(3 if name.startswith("addc") else 2)]
+    wanted = fused.__wrapped__(*arrays, value, out=None)
+    np.testing.assert_array_equal(fused(*arrays, value), wanted)
+    assert fused(*arrays, value, out=arrays[0]) is arrays[0]
+    np.testing.assert_array_equal(arrays[0], wanted)
+
+
+@needs_compiled
+def test_sums_of_terms_leave_the_rest_to_numpy() -> None:
+    x, y = normal(4, 6), normal(4, 6, seed=1)
+    np.testing.assert_array_equal(arithmetic.add_scaled(x[:, ::2], y[:, ::2], 2.0), x[:, ::2] + y[:, ::2] * F32(2))
+    np.testing.assert_array_equal(arithmetic.add_scaled(x, y[0], 2.0), x + y[0] * F32(2))
+    assert C.add_scaled(x, y, 1 << 2000, None) is None
+    assert C.lerp(x, y, 1j, None) is None
+    assert C.addcmul(x, y, y[:2], 1.0, None) is None
+    whole = normal(9)
+    assert C.add_scaled(whole[:-1], whole[:-1], 2.0, whole[1:]) is None  # would read what it has written
+
+
+@needs_compiled
+@pytest.mark.parametrize("size", [(4, 3), (2, 4, 3), (5, -1, 3), (4, -1), (0, 4, 3)])
+def test_expanded_views(size: tuple[int, ...]) -> None:
+    x = normal(4, 3)
+    seen = C.expand(x, size)
+    shape = tuple(n if want == -1 else want for want, n in zip(size, (*(1,) * (len(size) - 2), 4, 3), strict=True))
+    np.testing.assert_array_equal(seen, np.broadcast_to(x, shape))
+    assert seen.base is x
+    assert seen.flags.writeable
+
+
+@needs_compiled
+@pytest.mark.parametrize("size", [(3,), (4, 5), (-1, 4, 3), (4.0, 3), [4, 3], (4, -2)])
+def test_sizes_that_do_not_fit_are_not_expanded_to(size: Any) -> None:
+    assert C.expand(normal(4, 3), size) is None

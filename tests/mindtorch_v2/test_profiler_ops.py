@@ -168,6 +168,25 @@ def test_profiling_changes_no_result() -> None:
     assert work() == plain
 
 
+def test_the_memory_of_an_op_that_is_another_belongs_to_the_inner_one() -> None:
+    x = torch.ones(4, 4)
+    with profile(profile_memory=True, record_shapes=True) as prof:
+        kept = [torch.relu(x), x.t()]
+    rows = {event.name: event for event in prof.events()}
+    assert [child.name for child in rows["aten::relu"].cpu_children] == ["aten::clamp_min"]
+    assert [rows[f"aten::{name}"].self_cpu_memory_usage for name in ("relu", "clamp_min", "t")] == [0, 64, 0]
+    assert rows["aten::clamp_min"].concrete_inputs == [None, 0]
+    assert rows["aten::transpose"].concrete_inputs == [None, 0, 1]
+    assert (rows["aten::relu"].sequence_nr >= 0, rows["aten::clamp_min"].sequence_nr) == (True, -1)
+    assert kept[0].equal(x)
+
+
+def test_an_op_inside_another_ends_where_it_fails() -> None:
+    with profile() as prof, pytest.raises(RuntimeError, match="3D"):
+        torch.ones(2, 2, 2).t()
+    assert tree_of(prof)[-1] == ("aten::t", ["aten::transpose"])
+
+
 def test_memory_of_ops_made_of_ops_is_counted_once() -> None:
     with profile(profile_memory=True) as prof:
         x = torch.ones(100)

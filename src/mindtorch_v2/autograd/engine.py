@@ -243,34 +243,46 @@ class _Task:
 
     def _run_recorded(self, node: Node, holder: list[Any]) -> None:
         """Run one node that only a recorder watches."""
-        evaluate, event = node.event_ids()
+        evaluate, event, _ = node.event_ids()
         if type(node) is AccumulateGrad:
-            with _region(evaluate, -1):
+            outer = _open(evaluate, -1)
+            try:
                 if holder[0] is not None:
-                    with _region(event, -1, (holder[0],)):
+                    inner = _open(event, -1, (holder[0],))
+                    try:
                         store(node, holder, self.create)
+                    finally:
+                        _close(inner)
                     if _roles.LISTENERS:
                         _announce(node)
+            finally:
+                _close(outer)
             return
         arrived = holder.pop()
-        with _region(evaluate, node.seq):
+        outer = _open(evaluate, node.seq)
+        try:
             results: list[Any] = []
             if arrived is not None:
                 if node.saved is None:
                     raise RuntimeError(FREED)
                 grads = (arrived,) if node.outputs == 1 else tuple(arrived)
-                with _region(event, node.seq, node.differentiable(grads) if node.nondiff else grads):
+                inner = _open(event, node.seq, node.differentiable(grads) if node.nondiff else grads)
+                try:
                     results = list(node.run(grads))
+                finally:
+                    _close(inner)
                 if not self.keep:
                     node.release()
             self._pass_on(node, results)
+        finally:
+            _close(outer)
 
     def _evaluate(self, node: Node, holder: list[Any]) -> None:
         """Run one node with all its hooks and captures (as an event of its own) and pass its results on."""
         if not _tap.NAMESPACE["HOOK"]:
             self._pass_on(node, list(self._step(node, holder)))
             return
-        evaluate, inner = node.event_ids()
+        evaluate, inner, _ = node.event_ids()
         with _shown_region(evaluate, node.seq if node.seq < LEAF_SEQ else -1):
             self._pass_on(node, list(self._step(node, holder, inner)))
 
@@ -413,8 +425,13 @@ def _shown_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.reg
     return _tap.region(event, seq, door.intern_tensors(grads) if grads and _tap.SLOT.flags & _tap.SHAPES else 0)
 
 
-# The same where a recorder is all that looks on.
-_region: Any = _shown_region if _HELPER is None else _HELPER.region
+def _begin_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.region:
+    return _shown_region(event, seq, grads).__enter__()
+
+
+# Begins the region of a node where a recorder is all that looks on; what it gives is for `_close`.
+_open: Any = _begin_region if _HELPER is None else _HELPER.enter
+_close: Any = _tap.region.__exit__ if _HELPER is None else _HELPER.end
 
 
 def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:

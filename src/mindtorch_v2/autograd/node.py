@@ -191,15 +191,15 @@ class Node:
             return [(self.shape, self.dtype)]
         return list(zip(self.shape, self.dtype, strict=True))
 
-    def event_ids(self) -> tuple[int, int]:
-        """Ids of the two events of this kind of node."""
+    def event_ids(self) -> tuple[int, int, type]:
+        """Ids of the two events of this kind of node, and the kind."""
         known = self.events
         kind = type(self)
         if known is None or known[2] is not kind:
             label = event_name(kind)
             evaluate = _tap.event_id(f"autograd::engine::evaluate_function: {label}")
             known = kind.events = (evaluate, _tap.event_id(label, _tap.BACKWARD_FUNCTION), kind)
-        return known[:2]
+        return known
 
 
 def event_name(cls: type) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import F32, C
+from .compiled import F32, in_one_sum
 from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
@@ -190,18 +190,10 @@ def heaviside(a: Any, values: Any, out: Any = None) -> Any:
 # --- fused forms ------------------------------------------------------------------------------------------------------
 
 
-def add_scaled(a: Any, b: Any, alpha: Any, out: Any = None) -> Any:
-    """`a + alpha * b`"""
-    if C is not None and a.dtype is F32 and b.dtype is F32 and a.shape == b.shape and a.size > _FEW:
-        if (out is None or out is a) and a.flags.c_contiguous and b.flags.c_contiguous:
-            result = a.copy() if out is None else out
-            if C.descend(result, b, alpha):
-                return result
-    return _add_scaled(a, b, alpha, out=out)
-
-
+@in_one_sum
 @blocked_pair
-def _add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
+def add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
+    """`a + alpha * b`"""
     return np.add(a, np.multiply(b, number(alpha, b.dtype)), out=out)
 
 
@@ -211,6 +203,7 @@ def subtract_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
     return np.subtract(a, np.multiply(b, number(alpha, b.dtype)), out=out)
 
 
+@in_one_sum
 @blocked_triple
 def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b * c`"""
@@ -220,6 +213,7 @@ def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     return np.add(a, product, out=out)
 
 
+@in_one_sum
 @blocked_triple
 def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b / c`"""
@@ -228,6 +222,7 @@ def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     return np.add(a, np.divide(b, c), out=out)
 
 
+@in_one_sum
 @blocked_pair
 def lerp(a: Any, end: Any, weight: Any, out: Any) -> Any:
     """From ``a`` to ``end`` by ``weight``, computed from the nearer side so that both ends are exact."""

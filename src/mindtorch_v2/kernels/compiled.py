@@ -82,6 +82,20 @@ def pair_in_one_pass(function: Function) -> Function:
     return fused
 
 
+def in_one_sum(function: Function) -> Function:
+    """``function(*arrays, number, out=None)``, by the compiled loop of its name where that knows the arrays."""
+    loop = getattr(C, function.__name__, None)
+    if loop is None:
+        return function
+
+    @functools.wraps(function)
+    def fused(*given: Any, out: Any = None) -> Any:
+        result = loop(*given, out)
+        return function(*given, out=out) if result is None else result
+
+    return fused
+
+
 def by_rows(name: str, *arrays: Any) -> Any:
     """A fresh array that the compiled loop filled from ``arrays`` along their last dimension; None if it did not."""
     if C is None:

@@ -14,7 +14,7 @@ from .._op import Op, composite, in_place, unary
 from ..kernels import activation as kernels
 from .arithmetic import kept
 from .creation import zeros_like
-from .fused import clamp_min_, clamp_min_scalar, clamp_scalar
+from .fused import clamp_min_, clamp_min_scalar, clamp_min_scalar_, clamp_scalar
 
 
 def _row(schema: str, kernel: Callable[..., Any], formula: Any, takes: str = "f", **options: Any) -> Op:
@@ -52,9 +52,10 @@ relu = unary(
     check=_check_relu,
     out=False,
     calls=lambda self: clamp_min_scalar.function(self, 0),
+    inner=(clamp_min_scalar, ("input", "0")),
     self=lambda g, result: threshold_backward.function(g, result, 0),
 )
-relu_ = in_place(relu, calls=lambda self: clamp_min_(self, 0))
+relu_ = in_place(relu, calls=lambda self: clamp_min_(self, 0), inner=(clamp_min_scalar_, ("input", "0")))
 threshold_backward = _slope_row(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     kernels.threshold_backward,

@@ -251,7 +251,8 @@ clamp_max_scalar, clamp_max_tensor = _bound_rows(
 )
 clamp_min = by_operand("clamp_min", clamp_min_tensor, clamp_min_scalar)
 clamp_max = by_operand("clamp_max", clamp_max_tensor, clamp_max_scalar)
-clamp_min_ = by_operand("clamp_min_", in_place(clamp_min_tensor), in_place(clamp_min_scalar))
+clamp_min_scalar_ = in_place(clamp_min_scalar)
+clamp_min_ = by_operand("clamp_min_", in_place(clamp_min_tensor), clamp_min_scalar_)
 clamp_max_ = by_operand("clamp_max_", in_place(clamp_max_tensor), in_place(clamp_max_scalar))
 
 # --- other functions of two -------------------------------------------------------------------------------------------

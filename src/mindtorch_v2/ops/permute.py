@@ -33,6 +33,7 @@ transpose = _transpose.function
 @view(
     "t(Tensor(a) self) -> Tensor(a)",
     calls=lambda self: transpose(self, 0, 0 if matrix_like("t", self._a).ndim < 2 else 1),
+    inner=(_transpose, ("input", "0", "(0 if input._a.ndim < 2 else 1)")),
     self=lambda g: t(g),
 )
 def _t(a: Any) -> Any:

@@ -26,7 +26,7 @@ from .._tensor import FAST, LAZY, Tensor, alias, element_strides, in_memory, mak
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import edge
 from ..autograd.methods import cut
-from ..kernels.compiled import F32
+from ..kernels.compiled import F32, C
 from ..kernels.totals import total
 from .permute import movedim as movedim
 from .permute import permute as permute
@@ -367,6 +367,11 @@ def expanded_shape(a: Any, size: tuple[int, ...]) -> list[int]:
 
 
 def _expanded(a: Any, size: Any, implicit: bool = False) -> Any:
+    seen = None if C is None else C.expand(a, size)
+    return _expanded_checked(a, size) if seen is None else seen
+
+
+def _expanded_checked(a: Any, size: Any) -> Any:
     have, steps = a.shape, a.strides
     lead = len(size) - len(have) if type(size) is tuple else -1
     strides = [0] * lead

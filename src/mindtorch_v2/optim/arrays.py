@@ -140,7 +140,7 @@ def _plain_sgd(params: list[Any], rate: float) -> bool:
         held.append((p, a, gradient._a))
     single, double = number(rate, F32), number(rate, F64)
     for p, a, g in held:
-        if C is not None and C.descend(a, g, rate):
+        if C is not None and C.add_scaled(a, g, rate, a) is not None:
             pass
         elif a.size <= BLOCK:
             _add(a, _multiply(g, single if a.dtype is F32 else double), a)

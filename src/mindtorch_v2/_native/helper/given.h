@@ -39,7 +39,7 @@ static struct {
     PyTypeObject *tensor, *parameter, *counted;
     Py_ssize_t array_offset, graph_offset, storage_offset, view_offset; /* the slots of a tensor */
     Py_ssize_t node_offsets[6]; /* edges, saved, seq, shape, dtype, hooks */
-    PyTypeObject *storage, *view;
+    PyTypeObject *storage, *view, *unwatched;
     Py_ssize_t base_offset, version_offset, replay_offset; /* the slots of a view */
     PyObject *composed, *view_version;
     PyTypeObject *leaf, *output;

@@ -129,14 +129,9 @@ static PyObject *connect_grad(PyObject *module, PyObject *variable) {
     Py_RETURN_NONE;
 }
 
-/* A region that always ends before a recorder can stop: an autograd node. */
-typedef struct {
-    PyObject_HEAD
-    int64_t event, seq, inputs;
-} Region;
-static PyTypeObject *region_type;
-
-static PyObject *region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+/* enter(event, sequence number, gradients or nothing): a region that always ends before a recorder can stop begins, an
+   autograd node; `end` ends it. Returns the event. */
+static PyObject *enter_node(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count < 2 || (count == 3 && !PyTuple_CheckExact(args[2]))) {
         PyErr_Format(PyExc_TypeError, "expected event, sequence number and a tuple of gradients, got %zd arguments", count);
         return NULL;
@@ -144,38 +139,10 @@ static PyObject *region(PyObject *module, PyObject *const *args, Py_ssize_t coun
     int64_t id = 0;
     if (count == 3 && given.flags & SHAPES)
         id = inputs_id(&PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]), 0);
-    Region *made = id < 0 ? NULL : PyObject_New(Region, region_type);
-    if (made) {
-        made->event = PyLong_AsLongLong(args[0]);
-        made->seq = PyLong_AsLongLong(args[1]);
-        made->inputs = id;
-    }
-    return (PyObject *)made;
-}
-
-static PyObject *region_enter(Region *self, PyObject *unused) {
-    if (push(self->seq, self->inputs, 0) < 0)
+    if (id < 0 || push(PyLong_AsLongLong(args[1]), id, 0) < 0)
         return NULL;
-    return Py_NewRef(self);
+    return Py_NewRef(args[0]);
 }
-
-static PyObject *region_exit(Region *self, PyObject *const *unused, Py_ssize_t count) {
-    pop(self->event);
-    Py_RETURN_NONE;
-}
-
-static void region_dealloc(Region *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
-static PyMethodDef region_methods[] = {
-    {"__enter__", (PyCFunction)region_enter, METH_NOARGS, NULL},
-    {"__exit__", (PyCFunction)(void (*)(void))region_exit, METH_FASTCALL, NULL},
-    {NULL}};
-static PyType_Slot region_slots[] = {{Py_tp_dealloc, region_dealloc}, {Py_tp_methods, region_methods}, {0, NULL}};
-static PyType_Spec region_spec = {"mindtorch_v2._helper.Region", sizeof(Region), 0, Py_TPFLAGS_DEFAULT, region_slots};
 
 static PyObject *stack_here(PyObject *module, PyObject *unused) {
     Lane *lane = lane_here();

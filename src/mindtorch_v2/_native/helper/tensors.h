@@ -41,10 +41,11 @@ static PyObject *version_now(PyObject *storage) {
     return Py_XNewRef(((Storage *)storage)->version);
 }
 
-/* How `tensor` is a view: of what its source is a view of, or else of the source itself. */
-static PyObject *view_of(PyObject *source, PyObject *tensor, PyObject *storage) {
+/* How `tensor` is a view: of what its source is a view of, or else of the source itself. Views of special ones are of
+   their kind. */
+static PyObject *view_of(PyObject *source, PyObject *tensor, PyObject *storage, PyTypeObject *kind) {
     PyObject *outer = *(PyObject **)((char *)source + given.view_offset);
-    PyTypeObject *type = outer == Py_None ? given.view : Py_TYPE(outer);
+    PyTypeObject *type = outer == Py_None || Py_TYPE(outer) == given.view ? kind : Py_TYPE(outer);
     PyObject *view = type->tp_alloc(type, 0);
     if (!view)
         return NULL;
@@ -61,7 +62,8 @@ static PyObject *view_of(PyObject *source, PyObject *tensor, PyObject *storage) 
     return view;
 }
 
-/* A tensor on a view (array) of another's memory; `watched`: which knows what it is a view of. */
+/* A tensor on a view (array) of another's memory, which knows what it is a view of if that matters: where it is `watched`
+   as graphs are built, or else as its source is in a graph. */
 static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "expected source, array and whether it is watched, got %zd arguments", count);
@@ -78,8 +80,9 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
         Py_SETREF(*shared, storage);
     }
     Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(*shared));
-    if (args[2] == Py_True) {
-        PyObject *view = view_of(source, tensor, *shared);
+    int in_graph = *(PyObject **)((char *)source + given.graph_offset) != Py_None;
+    if (args[2] == Py_True || in_graph) {
+        PyObject *view = view_of(source, tensor, *shared, args[2] == Py_True ? given.view : given.unwatched);
         if (!view) {
             Py_DECREF(tensor);
             return NULL;

@@ -1,22 +1,5 @@
 /* Steps of optimizers, which round after every operation as the operators they stand for do. */
 
-WIDE static void descend_loop(float *p, const float *g, float rate, Py_ssize_t n) {
-    SIMD for (Py_ssize_t i = 0; i < n; i++) p[i] += g[i] * rate;
-}
-
-/* descend(parameter, gradient, rate): parameter += gradient * rate */
-static PyObject *descend(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !writable(args[0], F32) || !readable(args[1], F32)) Py_RETURN_FALSE;
-    double rate = PyFloat_AsDouble(args[2]);
-    if (rate == -1.0 && PyErr_Occurred()) return NULL;
-    Py_ssize_t n = count_of(args[0]);
-    if (n != count_of(args[1]) || !apart(args[0], args[1], 4 * n)) Py_RETURN_FALSE;
-    BEGIN(n)
-    descend_loop(data_of(args[0]), data_of(args[1]), (float)rate, n);
-    END
-    Py_RETURN_TRUE;
-}
-
 typedef struct {
     float shrink, toward, keep, fresh, root, eps, rate;
 } Rates;

@@ -1,0 +1,36 @@
+/* Views: other shapes and steps on the memory of an array. */
+
+/* NumPy's functions, at their places in the table that NumPy's ABI fixes. */
+typedef PyObject *(*FromDescr)(PyTypeObject *type, PyObject *descr, int nd, const Py_ssize_t *shape,
+                               const Py_ssize_t *strides, void *data, int flags, PyObject *prototype);
+typedef int (*SetBase)(PyObject *array, PyObject *base);
+enum { FROM_DESCR = 94, SET_BASE = 282, MOST_DIMS = 32 };
+static FromDescr from_descr;
+static SetBase set_base;
+
+static PyObject *view_of(PyObject *array, int nd, const Py_ssize_t *shape, const Py_ssize_t *strides) {
+    Array *a = (Array *)array;
+    PyObject *view = from_descr(array_type, Py_NewRef(a->descr), nd, shape, strides, a->data, a->flags & WRITEABLE, NULL);
+    if (view && set_base(view, Py_NewRef(array)) < 0) Py_CLEAR(view);
+    return view;
+}
+
+/* expand(array, size): the array with dimensions of one element, and new ones in front, repeated; None for sizes that do
+ * not fit, and for what is not a plain array. */
+static PyObject *expand(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1])) Py_RETURN_NONE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t nd = PyTuple_GET_SIZE(args[1]), lead = nd - a->nd, shape[MOST_DIMS], strides[MOST_DIMS];
+    if (lead < 0 || nd > MOST_DIMS) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < nd; i++) {
+        PyObject *size = PyTuple_GET_ITEM(args[1], i);
+        if (!PyLong_CheckExact(size)) Py_RETURN_NONE;
+        shape[i] = PyLong_AsSsize_t(size);
+        if (shape[i] == -1 && PyErr_Occurred()) return NULL;
+        Py_ssize_t have = i < lead ? 1 : a->dimensions[i - lead];
+        if (shape[i] == -1 && i >= lead) shape[i] = have;
+        if (shape[i] < 0 || (shape[i] != have && have != 1)) Py_RETURN_NONE;
+        strides[i] = i >= lead && shape[i] == have ? a->strides[i - lead] : 0;
+    }
+    return view_of(args[0], (int)nd, shape, strides);
+}
