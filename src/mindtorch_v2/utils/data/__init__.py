@@ -1,7 +1,8 @@
 """torch.utils.data: datasets, samplers and loaders."""
 
 from .collate import collate, default_collate, default_collate_fn_map, default_convert
-from .datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
+from .datapipes.batches import DataChunk
+from .datapipes.datapipe import IterDataPipe, MapDataPipe, functional_datapipe
 from .dataset import (
     ChainDataset,
     ConcatDataset,

@@ -16,21 +16,6 @@ from ..dataset import Dataset, IterableDataset
 T_co = TypeVar("T_co", covariant=True)
 
 
-class DataChunk(list):
-    """A batch of samples."""
-
-    def __init__(self, items: Any) -> None:
-        items = list(items)
-        super().__init__(items)
-        self.items = items
-
-    def as_str(self, indent: str = "") -> str:
-        return indent + "[" + ", ".join(str(item) for item in iter(self)) + "]"
-
-    def raw_iterator(self) -> Iterator[Any]:
-        yield from self.items
-
-
 class _Chained:
     """Steps as methods: `pipe.map(f)` is the pipe that was registered as `map`, with this one in front."""
 

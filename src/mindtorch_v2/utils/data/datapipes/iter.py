@@ -11,7 +11,8 @@ from typing import Any
 
 from ..collate import default_collate
 from ..sampler import SequentialSampler, fresh_seed
-from .datapipe import DataChunk, IterDataPipe, described, functional_datapipe
+from .batches import Batching, DataChunk
+from .datapipe import IterDataPipe, described, functional_datapipe
 
 Pipe = IterDataPipe[Any]
 
@@ -125,18 +126,8 @@ class FilterIterDataPipe(Pipe):
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(Pipe):
+class BatcherIterDataPipe(Batching, Pipe):
     """So many samples at a time."""
-
-    def __init__(
-        self, datapipe: Pipe, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
 
     def __iter__(self) -> Iterator[Any]:
         batch: list[Any] = []
@@ -149,8 +140,7 @@ class BatcherIterDataPipe(Pipe):
             yield self.wrapper_class(batch)
 
     def __len__(self) -> int:
-        whole, rest = divmod(_length(self.datapipe, self), self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        return self.batches_of(_length(self.datapipe, self))
 
 
 @functional_datapipe("unbatch")

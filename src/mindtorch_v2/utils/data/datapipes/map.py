@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..sampler import fresh_seed
-from .datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
+from .batches import Batching
+from .datapipe import IterDataPipe, MapDataPipe, functional_datapipe
 
 Pipe = MapDataPipe[Any]
 
@@ -56,18 +57,8 @@ class MapperMapDataPipe(Pipe):
 
 
 @functional_datapipe("batch")
-class BatcherMapDataPipe(Pipe):
+class BatcherMapDataPipe(Batching, Pipe):
     """So many samples at a time."""
-
-    def __init__(
-        self, datapipe: Pipe, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
 
     def __getitem__(self, index: Any) -> Any:
         if not 0 <= index < len(self):
@@ -76,8 +67,7 @@ class BatcherMapDataPipe(Pipe):
         return self.wrapper_class([self.datapipe[place] for place in range(index * self.batch_size, end)])
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.datapipe), self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        return self.batches_of(len(self.datapipe))
 
 
 class _Several(Pipe):
