@@ -415,3 +415,9 @@ def test_fma32_decides_ties_by_what_rounding_took(shift: float) -> None:
         exact = Fraction(value) * Fraction(float(scale)) + Fraction(shift)
         neighbours = [np.nextafter(np.float32(got), np.float32(to)) for to in (-np.inf, np.inf)]
         assert all(abs(Fraction(got) - exact) <= abs(Fraction(float(n)) - exact) for n in neighbours)
+
+
+@pytest.mark.parametrize("fill", [R.normal_, R.uniform_, R.random_])
+def test_an_array_without_elements_is_filled(fill: Callable[..., Any]) -> None:
+    empty = np.empty((0, 5, 0), np.float32)  # whose strides are 0, as those of elements that share memory
+    assert fill(empty).shape == (0, 5, 0)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._dtype import FROM_NUMPY, finfo
+from .._errors import refuse_overlap
 from ..kernels.checks import BFLOAT16
 from .engine import Doubles, Floats
 
@@ -35,11 +36,7 @@ def numel(size: Size) -> int:
 
 def fill(out: Array, draw: Callable[[tuple[int, ...]], Array]) -> Array:
     """Fill `out` with what `draw` gives for a shape, in the order of memory."""
-    if any(stride == 0 and length > 1 for stride, length in zip(out.strides, out.shape)):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location. Please clone() the tensor before performing the operation."
-        )
+    refuse_overlap(out)
     ordered = out if out.flags.c_contiguous else out.transpose(memory_order(out))
     ordered[...] = draw(ordered.shape)
     return out
