@@ -22,6 +22,11 @@ SHAPES: dict[str, Rule] = {}
 class MetaArray(np.ndarray[Any, Any]):
     """An array without data."""
 
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes; what a recorder counts."""
+        return 0
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         shapes_dtypes = [(x.shape, x.dtype) if isinstance(x, np.ndarray) else None for x in inputs]
         if method == "__call__":

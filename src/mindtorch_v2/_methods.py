@@ -384,7 +384,7 @@ class UntypedStorage:
         return address(self._owner)
 
     def nbytes(self) -> int:
-        return int(self._owner.nbytes)
+        return int(self._owner.size * self._owner.itemsize)
 
     size = __len__ = nbytes
 

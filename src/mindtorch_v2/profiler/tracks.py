@@ -78,6 +78,7 @@ def _memory(record: LaneRecord, bounds: Bounds) -> tuple[NDArray[Any], NDArray[A
     time = memory[0]
     time -= bounds.start_ns
     inside = (time >= 0) & (time <= bounds.stop_ns - bounds.start_ns)
+    inside &= memory[1] != 0  # an empty tensor and one on meta take nothing, so nothing happens
     if not bounds.options.memory:
         inside[:] = False
     memory = [column[inside] for column in memory]
