@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 
 
 def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
-    outs = [out] if isinstance(out, Tensor) else list(out)
-    for o in outs:
-        if not isinstance(o, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
-    if grad_mode.is_grad_enabled() and (any_edge(op, given) or any(o._ag is not None for o in outs)):
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
-            "the arguments requires grad."
-        )
+    outs = _written(op, out)
+    _refuse_graph(op, any_edge(op, given), outs)
     if op.rule is not None:
         _refuse_shared_inputs(outs[0], given)
     if op.name in _COMPUTED_IN_OUT:
@@ -50,6 +43,23 @@ def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     if len(outs) == 1:
         return outs[0]
     return result_type(op)(*outs) if op.schema.result_names else tuple(outs)
+
+
+def _written(op: Op, out: Any) -> list[Tensor]:
+    """The tensors of an `out=`."""
+    outs = list(out) if isinstance(out, (list, tuple)) else [out]
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
+    return outs
+
+
+def _refuse_graph(op: Op, has_edges: bool, outs: list[Tensor]) -> None:
+    if grad_mode.is_grad_enabled() and (has_edges or any(o._ag is not None for o in outs)):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
+        )
 
 
 def _refuse_shared_inputs(out: Tensor, given: tuple[Any, ...]) -> None:
@@ -102,8 +112,9 @@ def _overlap(a: Any, b: Any) -> bool:
     return bool(dense) and np.may_share_memory(a, b)
 
 
-def composite_out(result: Any, out: Any) -> Any:
-    results, outs = ([r] if isinstance(r, Tensor) else list(r) for r in (result, out))
+def composite_out(op: Op, result: Any, out: Any) -> Any:
+    results, outs = _written(op, result), _written(op, out)
+    _refuse_graph(op, any(r._ag is not None for r in results), outs)
     for o, r in zip(outs, results, strict=True):
         write_out(o, r._a)
     return out

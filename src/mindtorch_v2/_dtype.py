@@ -88,8 +88,13 @@ def _by_name(name: str) -> dtype:
 
 
 def from_numpy_dtype(np_dtype: np.dtype[Any]) -> dtype:
-    """The dtype of a NumPy dtype; TypeError where torch has none."""
+    """The dtype of a NumPy dtype; TypeError where torch has none, ValueError where its bytes lie the other way round."""
     found = FROM_NUMPY.get(np_dtype)
+    if found is None and np_dtype.newbyteorder("=") in FROM_NUMPY:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported. Give array.astype(array.dtype.newbyteorder('='))."
+        )
     if found is None:
         raise TypeError(
             f"can't convert np.ndarray of type {np_dtype.type.__module__}.{np_dtype.type.__name__}. The only supported "

@@ -166,7 +166,7 @@ def _recorded_slow(op: Op, args: tuple[Any, ...], run: Callable[[Op, tuple[Any, 
     inputs = 0
     given, out = split_out(op, args)
     if _tap.SLOT.flags & _tap.SHAPES:
-        written = () if out is None else (out,) if isinstance(out, Tensor) else tuple(out)
+        written = () if out is None else tuple(out) if isinstance(out, (list, tuple)) else (out,)
         inputs = inputs_id((*given, *written), True)
     seq = _tap.sequence_number(grad_mode.is_grad_enabled()) if op.numbered else -1
     event = op.event if out is None else op.out_event
@@ -204,7 +204,7 @@ def _evaluate_quietly(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     if op.kind == "composite":
         assert op.kernel is not None
         result = op.kernel(*given)
-        return result if out is None else composite_out(result, out)
+        return result if out is None else composite_out(op, result, out)
     if out is not None:
         return evaluate_out(op, given, out)
     if op.kind == "view" and type(given[0]) in LAZY:

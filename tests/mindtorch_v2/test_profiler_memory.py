@@ -141,9 +141,25 @@ def test_memory_of_others_is_not_counted() -> None:
         other = torch.frombuffer(bytearray(4000), dtype=torch.float32)
         shared = torch.as_tensor(array)
         del tensor, other, shared
-    assert prof.events() == []
+    assert [(event.name, event.cpu_memory_usage) for event in prof.events()] == [("aten::to", 0)]
     with torch.inference_mode(), profile(profile_memory=True):
         assert torch.from_numpy(array).is_inference()
+
+
+def test_tensors_without_memory_are_not_counted(tmp_path: Path) -> None:
+    with profile(profile_memory=True) as prof:
+        shapes_only = torch.ones(3, 3, device="meta")
+        more, moved = shapes_only + shapes_only, torch.ones(2).to("meta")
+        nothing = torch.empty(0)
+        del shapes_only, more, moved, nothing
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [event["args"]["Bytes"] for event in events if event["name"] == "[memory]"] == [8, -8]
+
+
+def test_a_tensor_on_meta_says_what_its_elements_would_take() -> None:
+    x = torch.ones(3, 3, device="meta")
+    assert (x.nbytes, x.untyped_storage().nbytes()) == (36, 36)
 
 
 def test_memory_that_grows_is_counted_anew() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -124,6 +125,29 @@ def test_a_0_dim_tensor_has_no_other_elements() -> None:
         x[0,]
 
 
+@pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor, torch.asarray])
+def test_arrays_keep_the_order_in_which_they_lie(make: Any) -> None:
+    assert make(np.ones((2, 3)).T).stride() == (1, 3)
+    assert make(np.ones((2, 3)).T, dtype=torch.float16).stride() == (1, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int32, torch.bool])
+def test_a_spread_tensor_is_converted_to_one_without_gaps(dtype: Any) -> None:
+    x = torch.ones(3).expand(2, 3)
+    assert x.to(dtype, copy=True).stride() == (3, 1)
+    assert x.to(dtype, copy=True).view(-1).tolist() == [1] * 6
+
+
+@pytest.mark.parametrize("make", [torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy])
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [(np.ones(3)[::-1], "stride in the given numpy array is negative"), (np.ones(3, ">f4"), "byte order")],
+)
+def test_arrays_no_tensor_can_look_at_are_refused(make: Any, array: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        make(array)
+
+
 # --- out= -------------------------------------------------------------------------------------------------------------
 
 
@@ -151,3 +175,27 @@ def test_sums_and_products_compute_in_the_dtype_of_out(function: Any) -> None:
     x = torch.full((2, 3), 1.5)
     out = torch.zeros((2, 3) if function in (torch.cumsum, torch.cumprod) else (3,), dtype=torch.int64)
     assert function(x, 0, out=out).tolist() == function(x, 0, dtype=torch.int64).tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: torch.std(x, out=out),
+        lambda x, out: torch.std(x, 0, out=out),
+        lambda x, out: torch.matmul(x, x, out=out),
+        lambda x, out: torch.hstack([x, x], out=out),
+        lambda x, out: torch.linalg.svdvals(x, out=out),
+    ],
+)
+def test_out_takes_no_part_in_a_graph(call: Any) -> None:
+    x, out = torch.eye(3), torch.empty(0)
+    assert call(x, out) is out
+    for given, written in ((x.clone().requires_grad_(), out), (x, torch.empty(0).requires_grad_())):
+        with pytest.raises(RuntimeError, match=r"functions with out=\.\.\. arguments don't support automatic diff"):
+            call(given, written)
+
+
+def test_out_is_a_tensor() -> None:
+    for call in (torch.exp, torch.matmul):
+        with pytest.raises(TypeError, match="argument 'out' must be Tensor, not int"):
+            call(*[torch.eye(2)] * (1 + (call is torch.matmul)), out=3)

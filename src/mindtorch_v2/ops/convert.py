@@ -11,14 +11,13 @@ from .. import _device, _dtype, _tap
 from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._front import front
-from .._meta import MetaArray, laid_out, meta
+from .._meta import MetaArray, laid_out
 from .._op import composite, op, value
 from .._storage import Storage, mark_inference
 from .._tensor import LAZY, Conjugated, Tensor, alias, make, settle_class, storage_of
 from ..autograd import grad_mode
-from ..kernels.precision import cast
 from . import creation
-from .data import array_of
+from .data import array_of, recast, usable
 from .view import _detach, _detach_
 
 
@@ -36,20 +35,7 @@ def _to_copy(
         return laid_out(a.shape, np_type, [a])
     if type(a) is MetaArray and device is not None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    if a.dtype.kind == "c" and np_type.kind not in "cb":
-        a = a.real
-    if a.dtype.kind == "f" and np_type.kind in "iu":
-        return _float_to_int(a, np_type)
-    return cast(a, np_type)
-
-
-def _float_to_int(a: Any, np_type: Any) -> Any:
-    """Truncation; small types wrap around through int64 as C does."""
-    if np_type.itemsize < 8:
-        if np_type.itemsize == 4 and a.size > 4096 and np.min(a) >= -(2.0**31) and np.max(a) < 2.0**31:
-            return a.astype(np_type)
-        return a.astype(np.int64).astype(np_type)
-    return a.astype(np_type)
+    return recast(a, np_type)
 
 
 def _needs_copy(t: Tensor, dtype: Any, device: Any, copy: bool) -> bool:
@@ -205,11 +191,18 @@ def filled_from(a: Any, where: _device.device) -> Tensor:
 
 def copied(data: Any, dtype: Any, device: Any) -> Tensor:
     """A new tensor with a copy of `data`; a recorder sees the steps."""
-    a = array_of(data, dtype)
     where = _device.usable(device)
     if _tap.SLOT.recorder is not None:
-        return filled_from(a, where)
-    return make(a) if where.type == "cpu" else make(meta(a.shape, a.dtype))
+        return _copied_in_steps(data, dtype, where)
+    a = array_of(data, dtype)
+    return make(a) if where.type == "cpu" else make(laid_out(a.shape, a.dtype, [a]))
+
+
+def _copied_in_steps(data: Any, dtype: Any, where: _device.device) -> Tensor:
+    if not isinstance(data, (Tensor, np.ndarray)):
+        return filled_from(array_of(data, dtype), where)
+    source = _detach.function(data.as_subclass(Tensor)) if isinstance(data, Tensor) else from_numpy(data)
+    return _to_device.function(source, where, _dtype.as_dtype(dtype) or source.dtype, copy=True)
 
 
 @front("tensor")
@@ -237,14 +230,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    found = _dtype.from_numpy_dtype(ndarray.dtype)
-    if any(s < 0 for s in ndarray.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().)"
-        )
-    a = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
-    return _on_memory_of(a if a.dtype is found.np else a.view(found.np))
+    return _on_memory_of(usable(ndarray))
 
 
 def _on_memory_of(a: Any) -> Tensor:
@@ -261,25 +247,25 @@ def _on_memory_of(a: Any) -> Tensor:
 @front("as_tensor")
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of `data`, on the same memory where that is possible."""
-    if isinstance(data, Tensor):
-        return data if dtype is None and device is None else to(data, dtype=dtype, device=device)
-    if isinstance(data, np.ndarray) and _device.usable(device).type == "cpu":
-        t = from_numpy(data)
-        return t if dtype is None else to_dtype(t, dtype)
-    return copied(data, dtype, device)
+    if not isinstance(data, (Tensor, np.ndarray)):
+        return copied(data, dtype, device)
+    t = data if isinstance(data, Tensor) else from_numpy(data)
+    if dtype is None and device is None and _tap.SLOT.recorder is None:
+        return t
+    where = t.device if device is None else _device.usable(device)
+    return _to_device.function(t, where, _dtype.as_dtype(dtype) or t.dtype)
 
 
 @front("asarray")
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor of anything array-like; copied only where asked or needed."""
-    t = (
-        tensor(obj, dtype=dtype, device=device)
-        if copy and not isinstance(obj, Tensor)
-        else as_tensor(obj, dtype, device)
-    )
-    if copy and isinstance(obj, Tensor):
-        t = t.clone()
+    source = from_numpy(obj) if isinstance(obj, np.ndarray) else obj
+    if isinstance(source, Tensor):
+        t = source if dtype is None and device is None else to(source, dtype=dtype, device=device)
+        t = t.clone() if copy and t is source else t
+    else:
+        t = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype, device)
     if copy is False and isinstance(obj, (list, tuple, int, float)):
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     return t.requires_grad_() if requires_grad else t

@@ -13,6 +13,7 @@ from .._dtype import FROM_NUMPY, promote_types
 from .._dtype import dtype as DType
 from .._floating import quiet
 from .._tensor import Tensor
+from ..kernels.precision import cast
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -20,10 +21,12 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 def array_of(data: Any, d: Any) -> Any:
     """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
     wanted: DType | None = _dtype.as_dtype(d)
-    if isinstance(data, Tensor):
-        return data._a.astype(data._a.dtype if wanted is None else wanted.np)
-    if isinstance(data, np.ndarray):
-        return canonical(data, wanted)
+    if isinstance(data, (Tensor, np.ndarray)):
+        source = data._a if isinstance(data, Tensor) else usable(data)
+        if wanted is None or wanted.np is source.dtype:
+            return recast(source, source.dtype)
+        with quiet():
+            return recast(source, wanted.np)
     leaf = _leaf(data)
     if isinstance(leaf, str):
         raise _text_error(data)
@@ -38,10 +41,36 @@ def array_of(data: Any, d: Any) -> Any:
     return a if a.dtype == wanted.np else _cast(a, wanted)
 
 
-def canonical(a: Any, d: DType | None = None) -> Any:
-    """A copy of an array in the NumPy dtype object a tensor of it has."""
-    found = _dtype.from_numpy_dtype(a.dtype) if d is None else d
-    return np.array(a, dtype=found.np, order="C", subok=False)
+def usable(ndarray: Any) -> Any:
+    """A NumPy array as a tensor holds it, on the same memory; ValueError where torch's tensors cannot look at that."""
+    found = _dtype.from_numpy_dtype(ndarray.dtype)
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().)"
+        )
+    a = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    return a if a.dtype is found.np else a.view(found.np)
+
+
+def recast(a: Any, to: np.dtype[Any]) -> Any:
+    """A copy of an array in another dtype, or its own, that lies in memory in the same order."""
+    if 0 in a.strides and type(a) is np.ndarray:
+        a = np.ascontiguousarray(a)  # elements that share memory have no order to keep
+    if a.dtype.kind == "c" and to.kind not in "cb":
+        a = a.real
+    if a.dtype.kind == "f" and to.kind in "iu":
+        return _truncated(a, to)
+    return cast(a, to)
+
+
+def _truncated(a: Any, to: np.dtype[Any]) -> Any:
+    """Floats as integers; small types wrap around through int64 as C does."""
+    if to.itemsize < 8:
+        if to.itemsize == 4 and a.size > 4096 and np.min(a) >= -(2.0**31) and np.max(a) < 2.0**31:
+            return a.astype(to)
+        return a.astype(np.int64).astype(to)
+    return a.astype(to)
 
 
 def _leaf(data: Any) -> Any:
