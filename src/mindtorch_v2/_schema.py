@@ -116,6 +116,7 @@ _OUT_OVERLOADS = {
     "max.dim": "dim_max", "min.dim": "dim_min", "all.dim": "out", "any.dim": "out", "sort": "values",
     "sort.stable": "values_stable", "topk": "values", "kthvalue": "values", "mode": "values",
     "median.dim": "dim_values", "nanmedian.dim": "dim_values", "max": "unary_out", "min": "unary_out",
+    "std.dim": "out", "var.dim": "out",
 }  # fmt: skip
 _TENSOR_OUT = frozenset(
     "remainder fmod lerp frexp bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt "

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -365,10 +366,97 @@ def test_retained_gradients_are_copies() -> None:
         (lambda: torch.LongTensor([1]), "empty to"),
         (lambda: torch.Tensor(2, 3), "empty"),
         (lambda: torch.Tensor(), "empty"),
+        (lambda: torch.tensor(np.ones(2)), "to detach_"),
+        (lambda: torch.as_tensor(np.ones(2)), "to"),
+        (lambda: torch.asarray(np.ones(2)), ""),
+        (lambda: torch.asarray(np.ones(2), copy=True), "clone"),
     ],
 )
 def test_tensors_from_data_are_recorded_step_by_step(make: Any, names: str) -> None:
     assert names_at_the_top(make) == names.split()
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": torch.float64}, {"requires_grad": True}])
+def test_a_tensor_from_a_tensor_is_recorded_step_by_step(options: dict[str, Any]) -> None:
+    source = torch.ones(2, 3).t().requires_grad_()
+    with profile() as prof, pytest.warns(UserWarning, match="recommended to use sourceTensor"):
+        made = torch.tensor(source, **options)
+    assert tree_of(prof) == ["aten::detach", ("aten::to", ["aten::_to_copy"]), "aten::detach_"]
+    assert (made.is_leaf, made.stride()) == (True, (1, 3))
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+@pytest.mark.parametrize(
+    ("options", "shape", "overload"),
+    [
+        ({}, (), "correction_out"),
+        ({"correction": 0}, (), "correction_out"),
+        ({"dim": 0}, (3,), "out"),
+        ({"dim": (0,), "unbiased": False}, (3,), "out"),
+        ({"dim": 0, "correction": 2}, (3,), "correction_out"),
+    ],
+)
+def test_moments_written_into_a_tensor_have_the_overload_of_their_arguments(
+    name: str, options: dict[str, Any], shape: tuple[int, ...], overload: str
+) -> None:
+    x, out = torch.arange(12.0).reshape(4, 3), torch.empty(shape)
+    with profile(experimental_config=_ExperimentalConfig(capture_overload_names=True)) as prof:
+        assert getattr(torch, name)(x, out=out, **options) is out
+    assert (prof.events()[0].name, prof.events()[0].overload_name) == (f"aten::{name}", overload)
+    torch.testing.assert_close(out, getattr(torch, name)(x, **options))
+
+
+def nodes_behind(tensor: Any) -> list[str]:
+    """Names of the nodes of a graph, each once, first edges first."""
+    found: dict[Any, str] = {}
+    waiting = [tensor.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found[node] = node.name().rpartition("::")[2].replace("Backward", "")
+            waiting.extend(edge for edge, _ in reversed(node.next_functions))
+    return list(found.values())
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda a, b: a * b, "Mul0 AccumulateGrad"),
+        (lambda a, b: a / b, "Div0 AccumulateGrad"),
+        (lambda a, b: b / a, "Mul0 Div0 Div0 AccumulateGrad AccumulateGrad"),
+        (lambda a, b: a**3, "Mul0 Mul1 Pow0 AccumulateGrad"),
+        (lambda a, b: 2**a, "Mul0 Mul1 Pow2 AccumulateGrad"),
+        (lambda a, b: a**b, "Where0 Mul0 Mul0 AccumulateGrad Pow1 AccumulateGrad Sub1"),
+        (lambda a, b: (b - a) ** 2, "Neg0 Mul0 Mul1 Pow0 Sub0 AccumulateGrad AccumulateGrad"),
+        (lambda a, b: torch.sub(b, a, alpha=2) ** 2, "Mul1 Neg0 Mul0 Mul1 Pow0 Sub0 AccumulateGrad AccumulateGrad"),
+        (lambda a, b: a @ b, "Mm0 T0 AccumulateGrad"),
+        (lambda a, b: a.sqrt(), "Div0 Mul1 Sqrt0 AccumulateGrad"),
+        (lambda a, b: a.var(), "Mul0 Sub0 AccumulateGrad Mean0"),
+    ],
+)
+def test_nodes_of_gradients_are_named_as_in_torch(function: Any, names: str) -> None:
+    a, b = torch.full((3, 3), 2.0, requires_grad=True), torch.ones(3, 3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(function(a, b).sum(), [a], create_graph=True)
+    assert nodes_behind(gradient) == names.split()
+
+
+def test_gradients_multiply_by_numbers_with_the_overload_for_them() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = (x**3).sum()
+    with profile(experimental_config=_ExperimentalConfig(capture_overload_names=True), with_flops=True) as prof:
+        y.backward()
+    products = [event for event in prof.events() if event.name == "aten::mul"]
+    assert [(event.overload_name, event.flops) for event in products] == [("Scalar", 3), ("Tensor", 3)]
+
+
+@pytest.mark.parametrize("function", [torch.mean, torch.sum, torch.rad2deg, torch.deg2rad])
+@pytest.mark.parametrize("count", [7, 700, 7000])
+def test_a_profile_changes_no_bit(function: Any, count: int) -> None:
+    x = torch.arange(count) / 7
+    plain = function(x)
+    with profile():
+        recorded = function(x)
+    assert torch.equal(plain, recorded)
 
 
 def test_memory_of_tensors_made_the_old_way_is_noted() -> None:

@@ -23,6 +23,27 @@ def numel(inputs: Any) -> int:
     return math.prod(inputs.shapes[0])
 
 
+def _by_number(name: str, ufunc: np.ufunc, formula: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """The overload that gradient formulas use on a number, as ATen's do: its nodes have a name of their own. What users
+    write (`x * 2`) is the overload of two tensors, in torch too."""
+    row = binary(
+        f"_{name}_number.Tensor",
+        ufunc,
+        scalar="Scalar",
+        event=f"aten::{name}",
+        node=f"{name.title()}Backward1",
+        out=False,
+        method=False,
+        self=formula,
+        **options,
+    )
+    return row.function
+
+
+times = _by_number("mul", np.multiply, lambda g, other: times(g, conj_of(other)), flops=numel)
+minus = _by_number("sub", np.subtract, lambda g: g)
+
+
 def conj_of(value: Any) -> Any:
     """The conjugate of a tensor or number, itself where that is real."""
     if isinstance(value, Tensor):
@@ -155,7 +176,7 @@ add = binary(
     check=_check_alpha,
     flops=numel,
     self=lambda g: g,
-    other=lambda g, alpha: g if alpha == 1 else g * conj_of(alpha),
+    other=lambda g, alpha: g if alpha == 1 else times(g, conj_of(alpha)),
 )
 add_ = in_place(add)
 sub = binary(
@@ -165,7 +186,7 @@ sub = binary(
     fast_when={"alpha": 1},
     check=_check_sub,
     self=lambda g: g,
-    other=lambda g, alpha: -g if alpha == 1 else -g * conj_of(alpha),
+    other=lambda g, alpha: -g if alpha == 1 else times(-g, conj_of(alpha)),
 )
 sub_ = in_place(sub)
 
@@ -183,7 +204,7 @@ rsub_tensor = binary(
     out=False,
     check=lambda self, other, alpha: _check_sub(other, self, alpha),
     calls=lambda self, other, alpha: sub.function(other, self, alpha=alpha),
-    self=lambda g, alpha: -g if alpha == 1 else -g * conj_of(alpha),
+    self=lambda g, alpha: -g if alpha == 1 else times(-g, conj_of(alpha)),
     other=lambda g: g,
 )
 rsub_scalar = Op(
@@ -195,7 +216,7 @@ rsub_scalar = Op(
     node="RsubBackward1",
     check=lambda self, other, alpha: _check_sub(other, self, alpha),
     calls=lambda self, other, alpha: sub.function(other, self, alpha=alpha),
-    formulas={"self": lambda g, alpha: -g if alpha == 1 else -g * conj_of(alpha)},
+    formulas={"self": lambda g, alpha: -g if alpha == 1 else times(-g, conj_of(alpha))},
 )
 
 
@@ -218,9 +239,8 @@ mul_ = in_place(mul)
 
 
 def _div_other(g: Any, self: Any, other: Any) -> Any:
-    if g._a.dtype.kind != "c":
-        return -g * (self / other) / other
-    return -g * conj_of((self / other) / other)
+    quotient = conj_of((self / other) / other)
+    return -g * quotient
 
 
 div = binary(
@@ -358,8 +378,9 @@ def _pow_self(g: Any, self: Any, exponent: Any) -> Any:
     by_tensor = isinstance(exponent, Tensor)
     if not by_tensor and exponent == 0:
         return zeros_like(g)
-    gradient = g * conj_of(exponent * self.pow(exponent - 1))
-    return dropped(gradient, exponent == 0) if by_tensor else gradient
+    if not by_tensor:
+        return g * conj_of(times(self.pow(exponent - 1), exponent))
+    return dropped(g * conj_of(exponent * self.pow(minus(exponent, 1))), exponent == 0)
 
 
 def _pow_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
@@ -373,7 +394,7 @@ def _number_base(g: Any, self: Any, exponent: Any, result: Any) -> Any:
         real = exponent.real if exponent.is_complex() else exponent
         return zeros_like(g).where(real >= 0, float("nan"))
     log = np.log(self + 0j) if isinstance(self, complex) or self < 0 else math.log(self)
-    return g * conj_of(result * (complex(log) if isinstance(log, complex) else log))
+    return g * conj_of(times(result, complex(log) if isinstance(log, complex) else log))
 
 
 def _check_pow(self: Any, exponent: Any) -> None:
@@ -440,7 +461,7 @@ def square_(self: Any) -> Any:
     return pow_scalar_.function(self, 2)
 
 
-sqrt = unary("sqrt", np.sqrt, self=lambda g, result: g / (2 * conj_of(result)))
+sqrt = unary("sqrt", np.sqrt, self=lambda g, result: g / times(conj_of(result), 2))
 rsqrt = unary("rsqrt", kernels.rsqrt, self=lambda g, result: -0.5 * g * conj_of(result.pow(3)))
 reciprocal = unary("reciprocal", np.reciprocal, self=lambda g, result: -g * conj_of(result * result))
 sqrt_, rsqrt_, reciprocal_ = in_place(sqrt), in_place(rsqrt), in_place(reciprocal)

@@ -15,7 +15,7 @@ from .._front import front
 from .._op import Op, binary, composite, in_place, op
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
-from .arithmetic import by_operand, conj_of, div, kept, no_gradient, pow, pow_, refuse, sub
+from .arithmetic import by_operand, conj_of, div, kept, no_gradient, pow, pow_, refuse, sub, times
 from .convert import to_dtype
 
 # --- fused forms ------------------------------------------------------------------------------------------------------
@@ -40,8 +40,8 @@ addcmul = Op(
     label="addcmul_cpu_out",
     formulas={
         "self": lambda g: g,
-        "tensor1": lambda g, tensor2, value: g * conj_of(tensor2 * value),
-        "tensor2": lambda g, tensor1, value: g * conj_of(tensor1 * value),
+        "tensor1": lambda g, tensor2, value: g * conj_of(times(tensor2, value)),
+        "tensor2": lambda g, tensor1, value: g * conj_of(times(tensor1, value)),
     },
 )
 addcmul_ = in_place(addcmul)
@@ -53,7 +53,7 @@ addcdiv = Op(
     formulas={
         "self": lambda g: g,
         "tensor1": lambda g, tensor2, value: g * conj_of(div.function(value, tensor2)),
-        "tensor2": lambda g, tensor1, tensor2, value: -g * conj_of((value * tensor1) / (tensor2 * tensor2)),
+        "tensor2": lambda g, tensor1, tensor2, value: -g * conj_of(times(tensor1, value) / (tensor2 * tensor2)),
     },
 )
 addcdiv_ = in_place(addcdiv)

@@ -15,6 +15,8 @@ from .._op import OPS, composite, in_place, op
 from .._tensor import make
 from ..kernels import embedding as embedding_kernels
 from ..kernels import reduce as kernels
+from ..kernels.totals import sum_of_squares
+from .arithmetic import times
 from .creation import zeros
 from .join import cat
 from .view import expand, unsqueeze
@@ -34,10 +36,10 @@ def spread(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
 
 
 def restored(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """What a reduction gave, with the reduced dimensions put back as ones."""
-    if keepdim or not sizes:
+    """What a reduction gave, with the reduced dimensions put back as ones; over all of them it is a number anyway."""
+    if keepdim or not sizes or dim in (None, (), []):
         return g
-    for d in sorted(wrap_dims(dim, len(sizes)) if dim not in (None, (), []) else range(len(sizes))):
+    for d in sorted(wrap_dims(dim, len(sizes))):
         g = unsqueeze(g, d)
     return g
 
@@ -69,11 +71,12 @@ class _Ones(dict[int, Any]):
 
 
 _ONES = _Ones()
+_SMALL = 1024
 
 
 @op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, quiet=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
-    if dtype is None and a.dtype is F32 and a.size <= 1024:
+    if dtype is None and a.dtype is F32 and a.size <= _SMALL:
         return _asarray(a.reshape(-1).dot(_ONES[a.size]))
     return kernels.sum(a, dtype=_np(dtype))
 
@@ -131,6 +134,8 @@ def _mean_checked(a: Any, dtype: Any) -> None:
     self=lambda g, self_sizes: _mean_gradient(g, self_sizes, None, False),
 )
 def _mean(a: Any, dtype: Any) -> Any:
+    if dtype is None and a.dtype is F32 and 0 < a.size <= _SMALL:  # the sum that a recorder sees, divided
+        return _asarray(a.reshape(-1).dot(_ONES[a.size]) / np.float32(a.size))
     return kernels.mean(a, dtype=_np(dtype))
 
 
@@ -320,12 +325,12 @@ def _degrees(sizes: tuple[int, ...], dim: Any, correction: Any) -> float:
 
 def _var_gradient(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     sizes = self._a.shape
-    centre = self - mean(self, dim if dim not in (None, ()) else tuple(range(len(sizes))), True)
-    return restored(g, sizes, dim, keepdim) * centre * (2.0 / _degrees(sizes, dim, correction))
+    centre = self - (mean(self) if dim in (None, ()) else mean(self, dim, True))
+    return times(restored(g, sizes, dim, keepdim), 2.0 / _degrees(sizes, dim, correction)) * centre
 
 
 def _std_gradient(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    scaled = (g / (result * 2)).masked_fill(result == 0, 0)
+    scaled = (g / times(result, 2)).masked_fill(result == 0, 0)
     return _var_gradient(scaled, self, dim, correction, keepdim)
 
 
@@ -358,7 +363,8 @@ def _moment_rows(name: str, kernel: Any, formula: Any, both: Any, both_formula: 
             lambda self, unbiased: row.function(self, None, correction=int(unbiased))
         )
         over_some = composite(
-            f"{public_name}.dim(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False) ->{returns}", out=False
+            f"{public_name}.dim(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False) ->{returns}",
+            out=row.has_out,
         )(lambda self, dim, unbiased, keepdim: row.function(self, dim, correction=int(unbiased), keepdim=keepdim))
 
         def moment(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
@@ -366,14 +372,13 @@ def _moment_rows(name: str, kernel: Any, formula: Any, both: Any, both_formula: 
             dim, keepdim = settled(dim, keepdim, axis, keepdims)
             if isinstance(dim, bool):
                 dim, unbiased = None, dim
-            if correction is None and out is None:
-                if dim is not None:
-                    return over_some.function(input, dim, True if unbiased is None else unbiased, keepdim)
-                if unbiased is not None and not keepdim:
-                    return over_all.function(input, unbiased)
-            if correction is None and unbiased is not None:
-                correction = 1 if unbiased else 0
             options = {} if out is None else {"out": out}
+            if correction is None and dim is not None:
+                return over_some.function(input, dim, True if unbiased is None else unbiased, keepdim, **options)
+            if correction is None and unbiased is not None:
+                if out is None and not keepdim:
+                    return over_all.function(input, unbiased)
+                correction = 1 if unbiased else 0
             return row.function(input, dim, correction=correction, keepdim=keepdim, **options)
 
         moment.__name__ = moment.__qualname__ = public_name
@@ -389,8 +394,7 @@ def _moment_calls(kernel: Any, self: Any, dim: Any, correction: Any, keepdim: bo
     a = self._a
     if dim not in (None, ()) or keepdim or a.dtype not in (F32, np.dtype(np.float64)) or a.size <= correction:
         return make(kernel(a, dim, correction, keepdim))
-    centred = (a - mean(self).item()).reshape(-1)
-    variance = centred.dot(centred) / (a.size - correction)
+    variance = sum_of_squares(a - mean(self).item()) / (a.size - correction)
     return make(np.asarray(np.sqrt(variance) if kernel is kernels.std else variance, a.dtype))
 
 

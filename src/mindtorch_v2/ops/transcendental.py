@@ -83,14 +83,17 @@ atan2 = binary("atan2", np.arctan2, "float", takes="bif", number_fast=False, sel
 atan2_ = in_place(atan2)
 
 
-def _converter(name: str, ufunc: np.ufunc, factor: float, node: str) -> Op:
+def _converter(name: str, factor: float, node: str) -> Op:
     """Degrees to radians or back; ATen multiplies inside its `out=` form."""
+
+    def scaled(a: Any, out: Any = None) -> Any:
+        return np.multiply(a, a.dtype.type(factor), out=out)
 
     def check(self: Any) -> None:
         if self.is_complex():
             raise RuntimeError(f"{name} is not supported for complex tensors.")
 
-    row = unary(name, ufunc, takes="bif", node=node, check=check, self=lambda g: g * factor)
+    row = unary(name, scaled, takes="bif", node=node, check=check, self=lambda g: g * factor)
     inner = composite(f"_{name}_out(Tensor self) -> Tensor", event=f"aten::{name}", method=False)(
         lambda self: self * factor
     )
@@ -99,8 +102,8 @@ def _converter(name: str, ufunc: np.ufunc, factor: float, node: str) -> Op:
     return row
 
 
-deg2rad = _converter("deg2rad", np.deg2rad, math.pi / 180, "Deg2RadBackward0")
-rad2deg = _converter("rad2deg", np.rad2deg, 180 / math.pi, "Rad2DegBackward0")
+deg2rad = _converter("deg2rad", math.pi / 180, "Deg2RadBackward0")
+rad2deg = _converter("rad2deg", 180 / math.pi, "Rad2DegBackward0")
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
 
