@@ -37,6 +37,7 @@ from .export.chrome import CATEGORIES, write_trace
 from .lists import EventList, averages_of_views, list_of_views
 from .metrics import Metrics
 from .recorder import RECORDER
+from .results import _ProfilerResult
 from .spool import Spool
 from .window import Recording, Window, process_name
 
@@ -344,6 +345,11 @@ class profile:
         return str(self.function_events) if self._finished() else "<unfinished torch.autograd.profile>"
 
     # Export
+
+    @property
+    def kineto_results(self) -> _ProfilerResult | None:
+        """The newest cycle as torch's inner profiler shows it: raw events and their tree. None until there is one."""
+        return _ProfilerResult(self._recordings[0].capture(), self.export_chrome_trace) if self._finished() else None
 
     def newest_capture(self) -> Capture:
         """What the newest cycle recorded."""
