@@ -391,7 +391,8 @@ def forward_source(op: Any, flags: int | None = None) -> str:
     else:
         lines.add("if HOOK:")
         lines.depth += 1
-        hushed = _tap.HELPER is not None and flags & _tap.STACKS
+        # Operators are called from C, which sees to it.
+        hushed = _tap.HELPER is not None and flags & _tap.STACKS and op.fixed is None
         if hushed:
             lines.add("HUSH()", "try:")
             lines.depth += 1

@@ -16,6 +16,7 @@
 #include "_native/helper/modules.h"
 #include "_native/helper/storage.h"
 #include "_native/helper/calls.h"
+#include "_native/helper/operators.h"
 
 static int add_types(PyObject *module) {
     PyObject *lane = PyType_FromSpec(&lane_spec), *storage = PyType_FromSpec(&storage_spec);
@@ -23,7 +24,8 @@ static int add_types(PyObject *module) {
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
     given.counted = (PyTypeObject *)counted, given.storage = (PyTypeObject *)storage;
     module_call_type = (PyTypeObject *)PyType_FromSpec(&module_call_spec);
-    int failed = !lane || !counted || !module_call_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
+    operator_type = (PyTypeObject *)PyType_FromSpec(&operator_spec);
+    int failed = !lane || !counted || !module_call_type || !operator_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
                  PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
                  PyModule_AddObjectRef(module, "CountedStorage", counted) < 0;
     Py_XDECREF(lane);
@@ -126,6 +128,7 @@ static PyMethodDef functions[] = {
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
     {"end", end, METH_O, "The op that began last ends; it was this event."},
     {"enter", (PyCFunction)(void (*)(void))enter_node, METH_FASTCALL, "Begin the region of an autograd node."},
+    {"operator", operator_new, METH_O, "A method for the interpreter's operators, which passes on to a function."},
     {"module_call", module_call, METH_O, "The region of a call of an nn.Module."},
     {"connect_modules", connect_modules, METH_VARARGS, "Hand over what names modules and chains of them."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},

@@ -15,7 +15,7 @@ import numpy as np
 
 from ._functions import LATE, install, materialize, stub
 from ._op import OPS, Op
-from ._tap import NAMESPACE
+from ._tap import HELPER, NAMESPACE
 from ._tensor import Tensor
 from .ops import arithmetic, bitwise, special
 
@@ -136,5 +136,5 @@ def bind_operators() -> None:
         methods[name] = getattr(bitwise, name.strip("_") + "_operator")
     methods["__ilshift__"], methods["__irshift__"] = bitwise.ilshift.function, bitwise.irshift.function
     for name, method in methods.items():
-        setattr(Tensor, name, method)
+        setattr(Tensor, name, method if HELPER is None else HELPER.operator(method))
     Tensor.polygamma = lambda self, n: special.polygamma.function(n, self)  # type: ignore[attr-defined]

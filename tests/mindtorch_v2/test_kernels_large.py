@@ -1,10 +1,12 @@
 """What large arrays take in place of the plain way, compared with the plain way: piece by piece, or by its formula."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, reduce, smooth
+from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, passes, reduce, smooth
 from mindtorch_v2.kernels.activation import hardswish, prelu
 from mindtorch_v2.kernels.totals import dot_rows, total
 
@@ -185,3 +187,13 @@ def test_a_gradient_spread_out_is_summed_with_and_without_a_graph():
     (built,) = torch.autograd.grad((x * y).sum(), x, create_graph=True)
     np.testing.assert_allclose(plain.numpy(), built.detach().numpy(), rtol=1e-6, atol=1e-6)
     assert plain.shape == (1, 7)
+
+
+@pytest.mark.parametrize("rows", [[], [3], range(64)])
+def test_a_mask_of_rows_chooses_whole_rows(rows: Any) -> None:
+    x, y = np.zeros((), F32), np.arange(64 * 100, dtype=F32).reshape(64, 100)
+    mask = np.zeros((64, 1), bool)
+    mask[list(rows)] = True
+    chosen = passes.where(mask, x, y)
+    np.testing.assert_array_equal(chosen, np.where(mask, x, y))
+    assert not np.shares_memory(chosen, y)

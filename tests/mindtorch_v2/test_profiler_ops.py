@@ -1,5 +1,7 @@
 """The profiler over real tensors: names, shapes, sequence numbers, memory and FLOPs of what really ran."""
 
+import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -465,3 +467,37 @@ def test_memory_of_tensors_made_the_old_way_is_noted() -> None:
     (event,) = [event for event in prof.events() if event.name == "aten::empty"]
     assert event.cpu_memory_usage == 24
     assert kept.shape == (2, 3)
+
+
+def _lines_above() -> list[str]:
+    """The functions that run, from the caller on, each with its line; that of the caller is taken to be the next one."""
+    frame, found = sys._getframe(1), []
+    while frame is not None:
+        found.append(f"({frame.f_lineno + (not found)}): {frame.f_code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_stack_is_that_of_its_moment(seed: int) -> None:
+    draw, x = random.Random(seed), torch.ones(2)
+    expected: list[list[str]] = []
+
+    def wander(depth: int) -> None:
+        for _ in range(5):
+            choice = draw.randrange(4)
+            if choice == 0 and depth:
+                wander(depth - 1)
+            elif choice == 1 and depth:
+                wander(depth - 1)
+            else:
+                expected.extend([_lines_above()] * 2)
+                for _ in range(2): x + x  # noqa: B018, E701  # fmt: skip
+
+    with profile(with_stack=True) as prof:
+        wander(6)
+    stacks = [event.stack for event in prof.events() if event.name == "aten::add"]
+    assert len(stacks) == len(expected) > 4
+    for stack, lines in zip(stacks, expected, strict=True):
+        depth = sum("wander" in line for line in lines)
+        assert [entry[entry.rindex("(") :] for entry in stack[:depth]] == lines[:depth]

@@ -201,6 +201,11 @@ def choose(mask: Any, x: Any, y: Any, out: Any = None) -> Any:
 
 def where(mask: Any, x: Any, y: Any) -> Any:
     """np.where on arrays of one dtype, by bits where that is faster."""
+    if mask.size * 8 <= max(x.size, y.size):  # often a mask of rows, of which few are chosen
+        side = y if not mask.any() else x if mask.all() else None
+        if side is not None:
+            shape = np.broadcast_shapes(mask.shape, x.shape, y.shape)
+            return np.broadcast_to(side, shape).copy()
     if mask.size < 2048 or x.dtype.itemsize not in _BITS or mask.shape not in (x.shape, y.shape):
         return np.where(mask, x, y)
     sides = [a for a in (x, y) if a.shape == mask.shape]

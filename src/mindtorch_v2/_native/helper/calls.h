@@ -93,6 +93,7 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     lane->fresh = 0;
     if (fresh && what == PyTrace_C_RETURN)
         return 0; /* of the call that began the tracing */
+    lane->moves += what == PyTrace_CALL || what == PyTrace_RETURN;
     if (what == PyTrace_CALL) {
         if (lane->muted) {
             lane->muted++;
@@ -123,6 +124,7 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
    `lane.frames`. */
 static PyObject *trace(PyObject *module, PyObject *lane) {
     ((Lane *)lane)->tracing = ((Lane *)lane)->fresh = 1;
+    ((Lane *)lane)->moves++;
     PyEval_SetProfile(on_event, lane);
     Py_RETURN_NONE;
 }

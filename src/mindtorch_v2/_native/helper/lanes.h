@@ -13,9 +13,19 @@ typedef struct {
     char grad, listening, tracing, fresh;
     int muted;
     long long chain;
+    struct {
+        const void *top, *top_at, *caller, *caller_at, *code;
+        long long chain;
+        uint64_t moves, table;
+        int64_t id;
+    } last; /* the stack last looked up, and where; see `stack_id` */
+    uint64_t moves; /* how many calls and returns of Python functions were seen */
 } Lane;
 
 static __thread Lane *current;
+
+/* What the interpreter tells of calls while they are traced. */
+static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
 static Lane *lane_here(void) {
     if (!current && given.make_lane) {

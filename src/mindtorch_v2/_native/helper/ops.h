@@ -1,6 +1,5 @@
 /* Regions: ops, autograd nodes and grad mode around them. */
 
-static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 static void leave(Lane *lane);
 
 /* What an op or the engine calls is not traced, as nothing is seen of what a C++ kernel calls. */

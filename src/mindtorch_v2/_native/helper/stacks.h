@@ -1,6 +1,7 @@
 /* Ids of the Python stacks of threads. */
 
 static Table stacks, chains;
+static uint64_t tables; /* how often they were emptied */
 
 static void forget(Table *table) {
     PyMem_RawFree(table->slots);
@@ -12,6 +13,7 @@ static void forget(Table *table) {
 static PyObject *forget_stacks(PyObject *module, PyObject *unused) {
     forget(&stacks);
     forget(&chains);
+    tables++;
     Py_RETURN_NONE;
 }
 
@@ -50,7 +52,7 @@ static int64_t new_stack(Lane *lane) {
     return id;
 }
 
-static int64_t stack_id(Lane *lane) {
+static int64_t walked_stack_id(Lane *lane) {
     static Ints key;
     key.used = 0;
     put(&key, lane->chain);
@@ -64,4 +66,28 @@ static int64_t stack_id(Lane *lane) {
         PyMem_RawFree(copy.data);
     }
     return id;
+}
+
+/* The id of the stack that ends here. While Python functions are traced, nothing but an op's own frame and its caller's
+   place can have changed since the last call or return that was seen: most often the last id is this one, too. */
+static int64_t stack_id(Lane *lane) {
+#if defined(RAW_FRAMES)
+    PyThreadState *thread = PyThreadState_Get();
+    _PyInterpreterFrame *top = thread->cframe->current_frame, *caller = top ? top->previous : NULL;
+    if (!lane->tracing || thread->c_profilefunc != on_event || thread->tracing != 1 || !caller)
+        return walked_stack_id(lane);
+    if (lane->last.top == top && lane->last.top_at == top->prev_instr && lane->last.code == top->f_code &&
+        lane->last.caller == caller && lane->last.caller_at == caller->prev_instr && lane->last.chain == lane->chain &&
+        lane->last.moves == lane->moves && lane->last.table == tables)
+        return lane->last.id;
+    const void *top_at = top->prev_instr, *caller_at = caller->prev_instr;
+    uint64_t moves = lane->moves;
+    int64_t id = walked_stack_id(lane);
+    lane->last.top = top, lane->last.top_at = top_at, lane->last.code = top->f_code;
+    lane->last.caller = caller, lane->last.caller_at = caller_at, lane->last.chain = lane->chain;
+    lane->last.moves = moves, lane->last.table = tables, lane->last.id = id;
+    return id;
+#else
+    return walked_stack_id(lane);
+#endif
 }

@@ -1,0 +1,54 @@
+/* Python's operators on tensors. */
+
+/* A method of a tensor, called by the interpreter's own operators: as such it passes on to a Python function, which is not
+   traced, as nothing is seen of what an operator written in C++ does. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *function;
+    vectorcallfunc call;
+} Operator;
+static PyTypeObject *operator_type;
+
+static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names) {
+    PyObject *function = ((Operator *)self)->function;
+    if (!(given.flags & STACKS))
+        return PyObject_Vectorcall(function, args, count, names);
+    trace_nothing();
+    PyObject *result = PyObject_Vectorcall(function, args, count, names);
+    trace_again();
+    return result;
+}
+
+static PyObject *operator_new(PyObject *module, PyObject *function) {
+    Operator *made = PyObject_New(Operator, operator_type);
+    if (made) {
+        made->function = Py_NewRef(function);
+        made->call = operator_call;
+    }
+    return (PyObject *)made;
+}
+
+static void operator_dealloc(Operator *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_DECREF(self->function);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *operator_bind(PyObject *self, PyObject *owner, PyObject *type) {
+    return owner && owner != Py_None ? PyMethod_New(self, owner) : Py_NewRef(self);
+}
+
+/* Its name and all else are those of the function. */
+static PyObject *operator_get(PyObject *self, PyObject *name) {
+    return PyObject_GetAttr(((Operator *)self)->function, name);
+}
+
+static PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, call), READONLY, NULL}, {NULL}};
+static PyType_Slot operator_slots[] = {{Py_tp_dealloc, operator_dealloc}, {Py_tp_call, PyVectorcall_Call},
+                                       {Py_tp_descr_get, operator_bind},  {Py_tp_getattro, operator_get},
+                                       {Py_tp_members, operator_members}, {0, NULL}};
+static PyType_Spec operator_spec = {"mindtorch_v2._helper.Operator", sizeof(Operator), 0,
+                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                                    operator_slots};
