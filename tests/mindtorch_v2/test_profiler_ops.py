@@ -486,13 +486,11 @@ def test_every_stack_is_that_of_its_moment(seed: int) -> None:
     def wander(depth: int) -> None:
         for _ in range(5):
             choice = draw.randrange(4)
-            if choice == 0 and depth:
-                wander(depth - 1)
-            elif choice == 1 and depth:
+            if (choice == 0 and depth) or (choice == 1 and depth):
                 wander(depth - 1)
             else:
                 expected.extend([_lines_above()] * 2)
-                for _ in range(2): x + x  # noqa: B018, E701  # fmt: skip
+                for _ in range(2): x + x  # noqa: E701  # fmt: skip
 
     with profile(with_stack=True) as prof:
         wander(6)
