@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,13 @@ def test_commands_exist(page: Path) -> None:
         assert [option for option in re.findall(r"(?<= )--?[a-z][\w-]*", own) if option not in known] == []
 
 
+def is_python(text: str) -> bool:
+    try:
+        ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        return False
+    return True
+
+
 def test_python_in_pages_is_python(page: Path) -> None:
-    for block in blocks(page, "python"):
-        lines = block.splitlines()
-        indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-        ast.parse("\n".join(line[indent:] for line in lines))
+    assert [block for block in blocks(page, "python") if not is_python(block)] == []

@@ -100,14 +100,14 @@ child = os.fork()
 if not child:
     os._exit(0 if torch.equal(expected, torch.exp(x)) else 1)
 _, status = os.waitpid(child, 0)
-assert os.waitstatus_to_exitcode(status) == 0
-assert torch.equal(expected, torch.exp(x))
+print(os.waitstatus_to_exitcode(status), torch.equal(expected, torch.exp(x)))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_forked_children_compute() -> None:
-    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == "0 True\n"
 
 
 @pytest.mark.parametrize(("asked", "number"), [("1", 1), ("3", 3), ("4,2", 4)])
