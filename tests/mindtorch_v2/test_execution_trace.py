@@ -15,7 +15,6 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import _tap
 from mindtorch_v2.profiler import ExecutionTraceObserver, profile, record_function, schedule
-from mindtorch_v2.profiler.execution_trace import _ITraceObserver
 
 PROCESS, THREAD = (f"[pytorch|profiler|execution_trace|{name}]" for name in ("process", "thread"))
 
@@ -299,24 +298,6 @@ def test_a_profile_and_its_observer_agree_on_ids(tmp_path: Path) -> None:
     in_trace = {attributes(node)["rf_id"]: node["name"] for node in found if node["name"] not in (PROCESS, THREAD)}
     assert in_profile == in_trace
     assert len(in_profile) == len(events)
-
-
-def test_any_object_with_the_three_methods_will_do() -> None:
-    calls: list[str] = []
-
-    class Observer(_ITraceObserver):
-        def start(self) -> None:
-            calls.append("start")
-
-        def stop(self) -> None:
-            calls.append("stop")
-
-        def cleanup(self) -> None:
-            calls.append("cleanup")
-
-    with profile(execution_trace_observer=Observer()):
-        pass
-    assert calls == ["start", "stop", "cleanup"]
 
 
 def test_the_environment_can_ask_for_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

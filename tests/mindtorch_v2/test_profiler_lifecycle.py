@@ -25,6 +25,7 @@ from mindtorch_v2.profiler import (
     record_function,
     supported_activities,
 )
+from mindtorch_v2.profiler.execution_trace import _ITraceObserver
 from profiler_clock import Clock, clock, op  # noqa: F401
 
 CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
@@ -235,10 +236,11 @@ def test_toggling_stops_ops_and_starts_them_again() -> None:
     assert [event.name for event in prof.events()] == ["on", "on again"]
 
 
-def test_an_observer_is_started_stopped_and_cleaned_up() -> None:
+@pytest.mark.parametrize("base", [object, _ITraceObserver])
+def test_any_object_with_the_three_methods_is_an_observer(base: Any) -> None:
     calls: list[str] = []
 
-    class Observer:
+    class Observer(base):
         def start(self) -> None:
             calls.append("start")
 
@@ -248,7 +250,7 @@ def test_an_observer_is_started_stopped_and_cleaned_up() -> None:
         def cleanup(self) -> None:
             calls.append("cleanup")
 
-    with profile(execution_trace_observer=Observer()):  # type: ignore[arg-type]
+    with profile(execution_trace_observer=Observer()):
         calls.append("run")
     assert calls == ["start", "run", "stop", "cleanup"]
 

@@ -23,6 +23,7 @@ from measure_operators import (
     chosen_samples,
     flat,
     resolve,
+    summed,
 )
 
 DEFAULTS = Limits()
@@ -99,10 +100,7 @@ def check(op: Any, package: Any, limits: Limits) -> Result | None:
     grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     samples = chosen_samples(op, dtype, grad, limits.samples)
     outcomes = [why for s in samples if (why := check_sample(s, ours, theirs, package)) is not None]
-    if not outcomes:
-        return None
-    good = sum(not why for why in outcomes)
-    return Result(len(outcomes), good, good, next((why for why in outcomes if why), ""))
+    return summed(outcomes)
 
 
 if __name__ == "__main__":

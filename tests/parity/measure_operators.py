@@ -287,6 +287,14 @@ def check_sample(
         return forward, f"{type(error).__name__}: {str(error)[:110]}"
 
 
+def summed(outcomes: list[str]) -> Result | None:
+    """The result of samples that agree or not as a whole, each told by what is different; None without samples."""
+    if not outcomes:
+        return None
+    good = sum(not why for why in outcomes)
+    return Result(len(outcomes), good, good, next((why for why in outcomes if why), ""))
+
+
 def check(op: Any, package: Any, limits: Limits) -> Result | None:
     """Compare one operator over its samples; None where torch has no such operator for the dtype asked for."""
     dtype = chosen_dtype(op, limits)

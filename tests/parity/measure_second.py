@@ -24,6 +24,7 @@ from measure_operators import (
     flat,
     resolve,
     same_tensor,
+    summed,
 )
 
 DEFAULTS = Limits(samples=4, dtype="float64")
@@ -101,10 +102,7 @@ def check(op: Any, package: Any, limits: Limits) -> Result | None:
     ours, theirs = resolve(op.name, package), op.op if op.name == "normal" else resolve(op.name, torch)
     samples = chosen_samples(op, dtype, True, limits.samples)
     outcomes = [why for s in samples if (why := check_sample(s, ours, theirs, package)) is not None]
-    if not outcomes:
-        return None
-    good = sum(not why for why in outcomes)
-    return Result(len(outcomes), good, good, next((why for why in outcomes if why), ""))
+    return summed(outcomes)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,16 @@ def named(function):
     return function.__name__
 
 
+def attempt(function, *args):
+    """What a call gives and what it raises, one of the two None."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args), None
+        except Exception as error:
+            return None, error
+
+
 def plain(value):
     """A result that can be compared across the two packages."""
     if isinstance(value, TENSORS):

@@ -1,12 +1,11 @@
 """Random index expressions, read and written, beside torch: values, sharing, versions, gradients, kinds of errors."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
 
 import mindtorch_v2
+from side_by_side import attempt
 
 BLOCKS = 24
 PER_BLOCK = 30
@@ -87,15 +86,6 @@ def realise(package, index):
     return tuple(realise(package, part) for part in index)
 
 
-def outcome(function, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(*args), None
-        except Exception as error:
-            return None, error
-
-
 def numbers(t):
     return t.detach().numpy()
 
@@ -130,8 +120,8 @@ def test_reading_agrees(seed):
         data = np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
         index = random_index(rng, shape)
         what = f"{shape}[{index}]"
-        theirs, their_error = outcome(read, torch, data, index)
-        mine, my_error = outcome(read, mindtorch_v2, data, index)
+        theirs, their_error = attempt(read, torch, data, index)
+        mine, my_error = attempt(read, mindtorch_v2, data, index)
         if isinstance(my_error, IndexError) and unchecked(data, index):
             continue
         same_errors(my_error, their_error, what)
@@ -179,12 +169,12 @@ def write_plain(package, data, index, value):
 def repeats(data, index):
     """Whether an index names an element twice: which value stays is then anybody's choice."""
     places = torch.arange(data.size).reshape(data.shape)
-    found, error = outcome(lambda: places[realise(torch, index)])
+    found, error = attempt(lambda: places[realise(torch, index)])
     return error is None and found.unique().numel() != found.numel()
 
 
 def picked_shape(data, index):
-    found, error = outcome(lambda: torch.tensor(data)[realise(torch, index)])
+    found, error = attempt(lambda: torch.tensor(data)[realise(torch, index)])
     return () if error is not None else tuple(found.shape)
 
 
@@ -200,8 +190,8 @@ def test_writing_agrees(seed):
             continue
         what = f"{shape}[{index}] = {value!r}"
         for writer in (write_plain, write):
-            theirs, their_error = outcome(writer, torch, data, index, value)
-            mine, my_error = outcome(writer, mindtorch_v2, data, index, value)
+            theirs, their_error = attempt(writer, torch, data, index, value)
+            mine, my_error = attempt(writer, mindtorch_v2, data, index, value)
             if isinstance(my_error, IndexError) and unchecked(data, index):
                 continue
             same_errors(my_error, their_error, what)

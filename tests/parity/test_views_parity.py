@@ -1,12 +1,11 @@
 """Views beside torch: random programs of views and in-place changes, and the outcome of single calls."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
 
 import mindtorch_v2
+from side_by_side import attempt
 
 BLOCKS = 20
 PROGRAMS = 20
@@ -156,21 +155,12 @@ def random_program(seed):
     return data, steps, "; ".join(words)
 
 
-def outcome(function, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(*args), None
-        except Exception as error:
-            return None, error
-
-
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_programs_agree(block):
     for seed in range(block * PROGRAMS, (block + 1) * PROGRAMS):
         data, steps, words = random_program(seed)
-        theirs, their_error = outcome(play, torch, data, steps)
-        mine, my_error = outcome(play, mindtorch_v2, data, steps)
+        theirs, their_error = attempt(play, torch, data, steps)
+        mine, my_error = attempt(play, mindtorch_v2, data, steps)
         what = f"program {seed}: {words}: {my_error!r} instead of {their_error!r}"
         assert (my_error is None) == (their_error is None), what
         if their_error is not None:

@@ -122,28 +122,25 @@ class _GradMode(_Mode):
         set_enabled(self._before.pop())
 
 
-class no_grad(_GradMode):
+class _BareGradMode(_GradMode):
+    """A mode that decorates with or without parentheses."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        instance = super().__new__(cls)
+        if function is None:
+            return instance
+        instance.__init__()  # type: ignore[misc]
+        return instance(function)
+
+
+class no_grad(_BareGradMode):
     """No graph is built inside."""
 
     mode = False
 
-    def __new__(cls, function: Any = None) -> Any:
-        instance = super().__new__(cls)
-        if function is None:
-            return instance
-        instance.__init__()  # type: ignore[misc]
-        return instance(function)
 
-
-class enable_grad(_GradMode):
+class enable_grad(_BareGradMode):
     """Graphs are built inside, also within `no_grad`."""
-
-    def __new__(cls, function: Any = None) -> Any:
-        instance = super().__new__(cls)
-        if function is None:
-            return instance
-        instance.__init__()  # type: ignore[misc]
-        return instance(function)
 
 
 class set_grad_enabled(_GradMode):

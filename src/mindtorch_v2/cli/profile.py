@@ -33,7 +33,7 @@ from ..profiler.endings import guest_handler
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from . import wire
 from .reporters.table import narrow, with_visible_names
-from .run import launch, program_of
+from .run import add_program, launch, program_of
 from .table import SORTS, rows_of
 from .terminal import UserError, Working, say, width_of_terminal, write_whatever_comes
 
@@ -74,14 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", default="self", choices=SORTS, help="order of the table (self)")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows of the table (20)")
     parser.add_argument("--no-report", action="store_true", help="do not write report.html")
-    parser.add_argument(
-        "-m",
-        dest="module",
-        nargs=argparse.REMAINDER,
-        metavar="package",
-        help="run a module, with the arguments after it",
-    )
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="script.py [args...]", help="what to run")
+    add_program(parser)
 
 
 def _steps(text: str) -> int:

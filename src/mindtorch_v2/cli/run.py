@@ -23,8 +23,8 @@ from .terminal import UserError
 _CONTROL = "mindtorch_v2.profiler.control"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "%(prog)s [-m] program [args...]"
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """What to run, and all that comes after it: the program's own arguments."""
     parser.add_argument(
         "-m",
         dest="module",
@@ -33,6 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="run a module, with the arguments after it",
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="script.py [args...]", help="what to run")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [-m] program [args...]"
+    add_program(parser)
 
 
 def check(options: argparse.Namespace) -> None:

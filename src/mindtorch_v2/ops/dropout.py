@@ -29,18 +29,21 @@ def _feature_noise(input: Any) -> Any:
     return input.new_empty((*input._a.shape[:2],) + (1,) * (input._a.ndim - 2))
 
 
-def _dropped(input: Any, p: float, train: bool, feature: bool, in_place: bool) -> Any:
-    _check(p)
-    if p == 0 or not train or input._a.size == 0:
-        return input
-    if p == 1:
-        nothing = zeros((), dtype=input.dtype)
-        return input.mul_(nothing) if in_place else input * nothing
-    noise = bernoulli_(_feature_noise(input) if feature else empty_like(input), 1 - p).div_(1 - p)
+def _scaled(input: Any, noise: Any, p: float, in_place: bool) -> Any:
+    """What is kept grows by what the others lose."""
+    noise = noise.div_(1 - p)
     return input.mul_(noise) if in_place else input * noise
 
 
-def _alpha_dropped(input: Any, p: float, train: bool, feature: bool, in_place: bool) -> Any:
+def _alpha_scaled(input: Any, noise: Any, p: float, in_place: bool) -> Any:
+    """What is dropped takes the value far below zero; mean and variance stay."""
+    scale = 1 / ((ALPHA**2 * p + 1) * (1 - p)) ** 0.5
+    shift = noise.add(-1).mul_(ALPHA * scale).add_(ALPHA * scale * p)
+    noise = noise.mul_(scale)
+    return input.mul_(noise).add_(shift) if in_place else (input * noise).add_(shift)
+
+
+def _dropped(apply: Any, input: Any, p: float, train: bool, feature: bool, in_place: bool) -> Any:
     _check(p)
     if p == 0 or not train or input._a.size == 0:
         return input
@@ -48,28 +51,25 @@ def _alpha_dropped(input: Any, p: float, train: bool, feature: bool, in_place: b
         nothing = zeros((), dtype=input.dtype)
         return input.mul_(nothing) if in_place else input * nothing
     noise = bernoulli_(_feature_noise(input) if feature else empty_like(input), 1 - p)
-    scale = 1 / ((ALPHA**2 * p + 1) * (1 - p)) ** 0.5
-    shift = noise.add(-1).mul_(ALPHA * scale).add_(ALPHA * scale * p)
-    noise = noise.mul_(scale)
-    return input.mul_(noise).add_(shift) if in_place else (input * noise).add_(shift)
+    return apply(input, noise, p, in_place)
 
 
 def _row(name: str, apply: Any, feature: bool, in_place: bool) -> Any:
     mark, alias = ("_", "(a!)") if in_place else ("", "")
     subject = "self" if in_place else "input"
     return composite(f"{name}{mark}(Tensor{alias} {subject}, float p, bool train) -> Tensor{alias}")(
-        lambda input, p, train: apply(input, p, train, feature, in_place)
+        lambda input, p, train: _dropped(apply, input, p, train, feature, in_place)
     ).function
 
 
-dropout = _row("dropout", _dropped, False, False)
-dropout_ = _row("dropout", _dropped, False, True)
-feature_dropout = _row("feature_dropout", _dropped, True, False)
-feature_dropout_ = _row("feature_dropout", _dropped, True, True)
-alpha_dropout = _row("alpha_dropout", _alpha_dropped, False, False)
-alpha_dropout_ = _row("alpha_dropout", _alpha_dropped, False, True)
-feature_alpha_dropout = _row("feature_alpha_dropout", _alpha_dropped, True, False)
-feature_alpha_dropout_ = _row("feature_alpha_dropout", _alpha_dropped, True, True)
+dropout = _row("dropout", _scaled, False, False)
+dropout_ = _row("dropout", _scaled, False, True)
+feature_dropout = _row("feature_dropout", _scaled, True, False)
+feature_dropout_ = _row("feature_dropout", _scaled, True, True)
+alpha_dropout = _row("alpha_dropout", _alpha_scaled, False, False)
+alpha_dropout_ = _row("alpha_dropout", _alpha_scaled, False, True)
+feature_alpha_dropout = _row("feature_alpha_dropout", _alpha_scaled, True, False)
+feature_alpha_dropout_ = _row("feature_alpha_dropout", _alpha_scaled, True, True)
 
 
 @op(

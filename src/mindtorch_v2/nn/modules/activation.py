@@ -216,8 +216,8 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardshrink(Module):
-    """Zero near zero."""
+class _Shrink(Module):
+    """Zero within `lambd` of zero."""
 
     __constants__ = ["lambd"]
 
@@ -225,11 +225,15 @@ class Hardshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Any) -> Any:
-        return F.hardshrink(input, self.lambd)
-
     def extra_repr(self) -> str:
         return f"{self.lambd}"
+
+
+class Hardshrink(_Shrink):
+    """Zero near zero."""
+
+    def forward(self, input: Any) -> Any:
+        return F.hardshrink(input, self.lambd)
 
 
 class LeakyReLU(_InPlace):
@@ -269,20 +273,11 @@ class Softplus(Module):
         return shown(self, "beta", "threshold")
 
 
-class Softshrink(Module):
+class Softshrink(_Shrink):
     """Pulled towards zero, zero near it."""
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
 
     def forward(self, input: Any) -> Any:
         return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
 
 
 class PReLU(Module):

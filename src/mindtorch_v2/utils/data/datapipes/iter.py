@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-import random
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..collate import default_collate
-from ..sampler import SequentialSampler, fresh_seed
+from ..sampler import SequentialSampler
 from .batches import Batching, DataChunk
 from .datapipe import IterDataPipe, described, functional_datapipe
+from .shuffling import Shuffling
 
 Pipe = IterDataPipe[Any]
 
@@ -225,7 +225,7 @@ class GrouperIterDataPipe(Pipe):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(Pipe):
+class ShufflerIterDataPipe(Shuffling, Pipe):
     """Samples in random order, drawn from a buffer."""
 
     def __init__(self, datapipe: Pipe, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
@@ -234,22 +234,11 @@ class ShufflerIterDataPipe(Pipe):
         self.datapipe = datapipe if unbatch_level == 0 else UnBatcherIterDataPipe(datapipe, unbatch_level)
         self.buffer_size = buffer_size
         self.unbatch_level = unbatch_level
-        self._enabled = True
-        self._seed: int | None = None
-        self._random = random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        self._seed = seed
-        return self
+        super().__init__()
 
     def reset(self) -> None:
         if self._enabled:
-            self._random.seed(fresh_seed() if self._seed is None else self._seed)
-            self._seed = None
+            self._reseed()
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import random
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..sampler import fresh_seed
 from .batches import Batching
 from .datapipe import IterDataPipe, MapDataPipe, functional_datapipe
+from .shuffling import Shuffling
 
 Pipe = MapDataPipe[Any]
 
@@ -114,29 +113,18 @@ class ZipperMapDataPipe(_Several):
         return min(len(pipe) for pipe in self.datapipes)
 
 
-class ShufflerIterDataPipe(IterDataPipe[Any]):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe[Any]):
     """The samples in random order, one after the other."""
 
     def __init__(self, datapipe: Pipe, *, indices: list[Any] | None = None) -> None:
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
-        self._enabled = True
-        self._seed: int | None = None
-        self._random = random.Random()
         self._order: list[Any] = self.indices
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        self._seed = seed
-        return self
+        super().__init__()
 
     def reset(self) -> None:
         if self._enabled:
-            self._random.seed(fresh_seed() if self._seed is None else self._seed)
-            self._seed = None
+            self._reseed()
             self._order = self._random.sample(self.indices, len(self.indices))[::-1]
 
     def __iter__(self) -> Iterator[Any]:
