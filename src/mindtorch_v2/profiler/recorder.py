@@ -13,7 +13,6 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass, field
-from operator import is_
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Protocol
 
@@ -68,38 +67,61 @@ class ModuleFrame(NamedTuple):
     depth: int
 
 
+# By the last instruction of a frame: its code, and the same for the frame around it. Where several codes have been at one
+# instruction, all but the first are found by their identity, too. Where a stack ends, its id stands at _END.
+_Steps = dict[Any, Any]
+_END = "end"
+
+
 class StackTable:
     """Interned Python stacks: the chain of module calls, then code and last instruction of each frame, innermost first.
 
-    Lookup goes by the instructions, then by the codes' identity: hashing a code object takes long, and functions of two
-    files may be equal.
+    A stack is looked up frame by frame: each instruction leads to a code and to what can come around it. Codes are told
+    apart by identity: hashing one takes long, and functions of two files may be equal.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], list[tuple[list[CodeType], int]]] = {}
+        # By chain; see `_Steps`.
+        self._first: dict[int, _Steps] = {}
         self.keys: list[tuple[Any, ...]] = [()]
         self.chain_ids: dict[tuple[int, str, int], int] = {}
         self.chains: list[ModuleFrame] = [ModuleFrame(0, "", 0)]
 
     def intern(self, chain: int, frame: FrameType) -> int:
         """The id of the stack that ends with `frame`."""
-        codes = []
-        places = [chain]
+        outer: FrameType | None = frame
+        try:
+            steps = self._first[chain]
+            while outer is not None:
+                code, following = steps[outer.f_lasti]
+                if code is not outer.f_code:
+                    following = steps[outer.f_lasti, id(outer.f_code)][1]
+                steps = following
+                outer = outer.f_back
+            found: int = steps[_END]
+            return found
+        except KeyError:
+            return self._add(chain, frame)
+
+    def _add(self, chain: int, frame: FrameType) -> int:
+        # Two threads may add the same stack; both ids then stand for it.
+        key: list[Any] = [chain]
+        steps = self._first.setdefault(chain, {})
         outer: FrameType | None = frame
         while outer is not None:
-            codes.append(outer.f_code)
-            places.append(outer.f_lasti)
+            code, place = outer.f_code, outer.f_lasti
+            key += (code, place)
+            known = steps.setdefault(place, (code, {}))
+            if known[0] is not code:
+                known = steps.setdefault((place, id(code)), (code, {}))
+            steps = known[1]
             outer = outer.f_back
-        for known, found in self._known.get(tuple(places), ()):
-            if all(map(is_, known, codes)):
-                return found
-        return self._add(places, codes)
-
-    def _add(self, places: list[int], codes: list[CodeType]) -> int:
-        # Two threads may add the same stack; both ids then stand for it.
-        self.keys.append((places[0], *itertools.chain.from_iterable(zip(codes, places[1:]))))
+        entry = tuple(key)
+        self.keys.append(entry)
         found = len(self.keys) - 1
-        self._known.setdefault(tuple(places), []).append((codes, found))
+        while self.keys[found] is not entry:  # another thread has added one meanwhile
+            found -= 1
+        steps[_END] = found
         return found
 
     def add_chain(self, outer: int, name: str, depth: int) -> int:
