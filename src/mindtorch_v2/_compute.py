@@ -20,6 +20,7 @@ from .autograd import grad_mode, graph
 from .autograd.node import Node, Output
 from .kernels.checks import not_implemented
 from .kernels.compiled import stand_in
+from .kernels.passes import FLOATS
 from .kernels.precision import cast
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ def operand(value: Any, d: dtype) -> Any:
     if isinstance(value, Tensor):
         a = value._a
         return a if a.dtype is d.np or a.dtype == d.np else cast(a, d.np)
+    if type(value) is float and d.np in FLOATS:
+        return FLOATS[d.np][value]
     if d.category == 1 and not isinstance(value, (bool, np.bool_)):
         return np.asarray(int(value)).astype(d.np)  # wraps around as torch does
     return np.asarray(value).astype(d.np)
@@ -205,7 +208,7 @@ def any_edge(op: Op, given: tuple[Any, ...]) -> bool:
 def attach_outputs(node: Node, tensors: Iterable[Tensor], nondiff: tuple[int, ...] = ()) -> None:
     """Make tensors the outputs of a node; integer and bool ones take no part."""
     for nr, t in enumerate(tensors):
-        if nr in nondiff or (t._a.dtype.kind in "iub"):
+        if nr in nondiff or t._a.dtype.kind in "iub":
             continue
         t._ag = node if nr == 0 else Output(node, nr)
 
@@ -230,8 +233,9 @@ def list_wrapper(op: Op) -> Callable[..., Any]:
     def wrap_list(arrays: Any, *given: Any) -> Any:
         if not arrays:
             return ()
-        tensors = graph.views_of(given[0], arrays) if views else [make(as_array(a)) for a in arrays]
-        if of_first and graph.edge(given[0]) is None:
+        first = given[0]
+        tensors = graph.views_of(first, arrays) if views else [make(as_array(a)) for a in arrays]
+        if of_first and (first._ag if first._view is None else graph.edge(first)) is None:
             return tuple(tensors)
         given = given[: len(op.schema.arguments)]
         if op.differentiable and grad_mode.is_grad_enabled() and any_edge(op, given):
@@ -245,15 +249,13 @@ def list_wrapper(op: Op) -> Callable[..., Any]:
 def _list_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> Node:
     """The node of an op with a list of results; its class knows how many there are."""
     node: Node = op.make_node(*given, tensors[0])
-    cls = _sized_class(type(node), len(tensors))
-    sized = new(cls)
-    for slot in ("edges", "saved", "seq", "hooks"):
-        setattr(sized, slot, getattr(node, slot))
+    sized = new(_sized_class(type(node), len(tensors)))
+    sized.edges, sized.saved, sized.seq, sized.hooks = node.edges, node.saved, node.seq, node.hooks
     if len(tensors) == 1:
-        sized.shape, sized.dtype = tensors[0]._a.shape, tensors[0]._a.dtype
+        sized.shape, sized.dtype = node.shape, node.dtype
     else:
-        sized.shape = tuple(t._a.shape for t in tensors)
-        sized.dtype = tuple(t._a.dtype for t in tensors)
+        sized.shape = tuple([t._a.shape for t in tensors])
+        sized.dtype = tuple([t._a.dtype for t in tensors])
     return sized
 
 

@@ -11,6 +11,9 @@ _KNOWN = (
 )  # fmt: skip
 
 
+_PLAIN_NAMES = frozenset(_KNOWN)
+
+
 class device:
     """Where a tensor lives: a type and, rarely, an index."""
 
@@ -20,6 +23,9 @@ class device:
         if isinstance(type, device):
             self.type: str = type.type
             self.index: int | None = type.index
+            return
+        if isinstance(type, str) and type in _PLAIN_NAMES:
+            self.type, self.index = type, index
             return
         if isinstance(type, int):
             raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -91,6 +97,13 @@ def usable(d: Any) -> device:
         f"Device type '{found.type}' is not available in mindtorch_v2; tensors live on 'cpu' or 'meta'. "
         "Use device='cpu', or guard the call with torch.cuda.is_available()."
     )
+
+
+def is_plain_cpu(d: Any) -> bool:
+    """Whether a factory that is given `d` as device makes its tensor on the CPU; False where that is not obvious."""
+    if d is None:
+        return not _default_stack
+    return d is CPU or (type(d) is device and d.type == "cpu") or (type(d) is str and d == "cpu")
 
 
 class _Constant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -221,6 +222,15 @@ def as_dtype(d: Any) -> Any:
     return PYTHON_TYPES[d] if type(d) is type and d in PYTHON_TYPES else d
 
 
+@functools.cache
+def _limits(d: dtype) -> tuple[int, float, float, float, float, float]:
+    """Bits, epsilon, largest, lowest and least normal value, and the resolution in decimal digits."""
+    limits: Any = ml_dtypes.finfo
+    info = limits(d.np)
+    resolution = 10.0 ** round(math.log10(float(info.resolution)))
+    return d.itemsize * 8, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), resolution
+
+
 class finfo:
     """Machine limits of a floating point type."""
 
@@ -234,13 +244,9 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
-        limits: Any = ml_dtypes.finfo
-        info = limits(d.np)
         self.dtype = d.name
-        self.bits = d.itemsize * 8
-        self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
-        self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = 10.0 ** round(math.log10(float(info.resolution)))
+        self.bits, self.eps, self.max, self.min, self.tiny, self.resolution = _limits(d)
+        self.smallest_normal = self.tiny
 
     def __repr__(self) -> str:
         return (

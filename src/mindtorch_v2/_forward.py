@@ -193,6 +193,8 @@ def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     if len(names) == 2 and op.takes_numbers:
         _number_case(lines, op, flags, recorded, names[1], tensors[1].name)
     lines.depth -= 1
+    if op.fast is not None:
+        _quick(lines, op, flags, recorded)
 
 
 def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, name: str) -> None:
@@ -202,8 +204,11 @@ def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, 
     lines.add("if a0.dtype is F32:", f"    c = F32_NUMBERS[{other}]", "elif a0.dtype is F64:")
     lines.add(f"    c = F64_NUMBERS[{other}]")
     if takes_int64(op):
-        lines.add(f"elif a0.dtype is I64 and type({other}) is int:", f"    c = INT64({other})")
-    lines.add("else:", f"    return {_slow(op)}")
+        lines.add(f"elif a0.dtype is I64 and type({other}) is int:", f"    c = I64_NUMBERS[{other}]")
+    if isinstance(op.ufunc, np.ufunc) and op.rule != "compare" and op.takes == ALL_KINDS:
+        lines.add("else:", f"    a0, c = AS_FLOATS(a0, {other})", f"    if c is None: return {_slow(op)}")
+    else:
+        lines.add("else:", f"    return {_slow(op)}")
     form = copy.copy(op)
     form.event = op.number_event
     _case(lines, form, flags, recorded, _guarded(op, "r0 = " + _kernel_call(op, "c")), frozenset((name,)))
@@ -244,7 +249,7 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
         lines.add(f"elif {' and '.join(tests)}:")
         lines.depth += 1
         _find_graph(lines, op, _quiet(first), [])
-        integer = f"INT64({other}) if a0.dtype is I64 and type({other}) is int else "
+        integer = f"I64_NUMBERS[{other}] if a0.dtype is I64 and type({other}) is int else "
         lines.add(
             f"a0 = {first}._a",
             f"c = F32_NUMBERS[{other}] if a0.dtype is F32 else F64_NUMBERS[{other}] if a0.dtype is F64 else "
@@ -261,13 +266,14 @@ def _quiet(name: str) -> str:
 
 
 def _find_graph(lines: Lines, op: Any, quiet: str, others: list[str]) -> None:
-    """Set `graph`: whether the change takes part in one. Views, leaves and shared memory are left to the slow path."""
+    """Set `graph`: whether the change takes part in one. Views, leaves and shared memory are left to the slow path; the
+    tensor itself may be an operand, as kernels write each element after they have read it for the last time."""
     first = op.schema.arguments[0].python_name
     lines.add(f"graph = GRAD() and not ({quiet})")
     obstacles = [f"{first}._view is not None", f"type({first}._ag) is LEAF"]
     obstacles += [f"{n} is {first}" for n in others]
     condition = f"graph and ({' or '.join(obstacles)})" if op.differentiable else "graph"
-    together = [f"{n}._v is not None and {n}._v is {first}._v" for n in others]
+    together = [f"{n}._v is not None and {n}._v is {first}._v and {n} is not {first}" for n in others]
     spread = f"{first}._view is not None and 0 in {first}._a.strides"
     lines.add(f"if {' or '.join([condition, *together, spread])}: return {_slow(op)}")
 
@@ -350,6 +356,22 @@ def _unpack_varargs(lines: Lines, op: Any) -> None:
         lines.add(f"    {name} = {name}_[0] if len({name}_) == 1 and type({name}_[0]) is not int else {name}_")
 
 
+def _quick(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
+    """The case that a row names for a kernel of its own; what that refuses takes the slow path."""
+    lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}:")
+    lines.depth += 1
+    target = ", ".join(f"r{i}" for i in range(len(op.schema.returns)))
+    call = f"{target} = Q_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
+    _case(
+        lines,
+        op,
+        flags,
+        recorded,
+        ["try:", "    " + call, "except (ValueError, OverflowError):", f"    return {_slow(op)}"],
+    )
+    lines.depth -= 1
+
+
 def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     """The fast path of every other kind of op: arguments of the right types."""
     if op.fast is not None and op.kind == "composite":
@@ -357,11 +379,7 @@ def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
             given = ", ".join(a.python_name for a in op.schema.arguments)
             lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}: return Q_{op.ident}({given})")
     elif op.fast is not None:
-        lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}:")
-        lines.depth += 1
-        call = f"r0 = Q_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
-        _case(lines, op, flags, recorded, ["try:", "    " + call, "except ValueError:", f"    return {_slow(op)}"])
-        lines.depth -= 1
+        _quick(lines, op, flags, recorded)
     lines.add(f"if {' and '.join(guards(op)) or 'True'}:")
     lines.depth += 1
     if op.kind in ("composite", "value"):

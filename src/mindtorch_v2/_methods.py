@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from . import _device, _dtype, _tap, _tensor_str
+from ._codegen import MISSING
 from ._dtype import FROM_NUMPY
 from ._dtype import dtype as DType
 from ._meta import MetaArray, meta
 from ._size import Size
 from ._storage import Storage
-from ._tensor import LAZY, Parameter, Tensor, address, as_array, bump, in_memory, memory_owner, new, storage_of
+from ._tensor import FAST, LAZY, Parameter, Tensor, address, as_array, bump, in_memory, memory_owner, new, storage_of
 from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
@@ -287,7 +288,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 @method
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    return convert.to(self, device=_device.CPU)
+    return self if type(self) in FAST and not _tap.NAMESPACE["HOOK"] else convert.to(self, device=_device.CPU)
 
 
 @method
@@ -295,9 +296,27 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-def _new(factory: str) -> None:
+def _quick_new(self: Tensor, size: tuple[Any, ...], value: Any) -> Tensor | None:
+    """A new tensor of a plain size; None where anything else was given."""
+    if value is MISSING:  # is given behind the size
+        *size_given, value = size or (MISSING,)
+        if len(size) != 2 or type(value) not in (int, float):
+            return None
+        size = tuple(size_given)
+    if len(size) == 1 and type(size[0]) is tuple:
+        size = size[0]
+    elif not size:
+        return None
+    return creation.quick(size, self._a.dtype, value)
+
+
+def _new(factory: str, value: Any) -> None:
     def new_filled(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                    layout: Any = None, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        if type(self) in FAST and dtype is device is None and not (kw or requires_grad or _tap.NAMESPACE["HOOK"]):
+            made = _quick_new(self, size, value)
+            if made is not None:
+                return made
         if _tap.SLOT.recorder is not None:
             return _recorded_new(factory, self, size, kw, dtype, device, requires_grad)
         function = getattr(creation, factory) if factory != "empty" else creation._public_empty
@@ -322,8 +341,8 @@ def _recorded_new(
     return made.requires_grad_() if requires_grad else made
 
 
-for _name in ("zeros", "ones", "empty", "full"):
-    _new(_name)
+for _name, _value in (("zeros", 0), ("ones", 1), ("empty", None), ("full", MISSING)):
+    _new(_name, _value)
 
 
 @method

@@ -9,7 +9,7 @@ import numpy as np
 from . import _tap
 from ._compute import attach_outputs
 from ._device import device, layout, memory_format
-from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, dtype, float16
+from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, dtype, float16, get_default_dtype
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
 from ._inputs import freeze, input_argument, inputs_id, layout_of
@@ -17,10 +17,11 @@ from ._storage import CountedStorage, Storage, Unwatched, View, mark_inference, 
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
 from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
-from .kernels.passes import Numbers
+from .kernels.passes import FLOATS, Numbers
 
 NAMESPACE = _tap.NAMESPACE
 _COMMON: dict[Any, Any] = {}
+_I64 = np.dtype(np.int64)
 
 
 def _mixed(a: Any, b: Any) -> tuple[Any, Any]:
@@ -40,10 +41,22 @@ def _mixed_numbers(a: Any, b: Any) -> tuple[Any, Any]:
     return (None, None) if a.dtype.kind == "b" or b.dtype.kind == "b" else _mixed(a, b)
 
 
-def _int64(number: int) -> Any:
-    if not -(2**63) <= number < 2**63:
-        raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    return np.asarray(number, np.int64)
+class _Integers(Numbers):
+    """Of int64, which not every Python integer fits."""
+
+    def __missing__(self, number: int) -> Any:
+        try:
+            return super().__missing__(number)
+        except OverflowError:
+            raise RuntimeError("value cannot be converted to type int64_t without overflow") from None
+
+
+def _as_floats(a: Any, number: Any) -> tuple[Any, Any]:
+    """Integers and a number that makes floats of them, in the default dtype; (None, None) for other arrays."""
+    default = get_default_dtype().np
+    if a.dtype is not _I64 or default not in FLOATS:
+        return None, None
+    return a.astype(default), FLOATS[default][number]
 
 
 _FAST_OR_NONE = FAST | {type(None)}
@@ -112,11 +125,12 @@ def fill() -> None:
         ndarray=np.ndarray,
         F32=np.dtype(np.float32),
         F64=np.dtype(np.float64),
-        I64=np.dtype(np.int64),
+        I64=_I64,
         BOOL=np.dtype(np.bool_),
         F32_NUMBERS=Numbers(np.float32),
         F64_NUMBERS=Numbers(np.float64),
-        INT64=_int64,
+        AS_FLOATS=_as_floats,
+        I64_NUMBERS=_Integers(np.int64),
         ALL_PLAIN=_all_plain,
         PLAIN_OR_NONE=_plain_or_none,
         FIX=_fix,

@@ -104,7 +104,6 @@ def _swapped(row: Op) -> Callable[..., Any]:
 _PLAIN: dict[str, Callable[..., Any]] = {
     "__rtruediv__": _reciprocal_times,
     "__rfloordiv__": _floor_of,
-    "__mod__": arithmetic.remainder,
     "__rmod__": _remainder_of,
     "__rpow__": _power_of,
     "__and__": bitwise.and_operator,
@@ -124,6 +123,7 @@ def bind_operators() -> None:
     """Attach every operator to Tensor."""
     methods: dict[str, Any] = {name: operator(name, OPS[row]) for name, row in _HOT.items()}
     methods["__pow__"] = operator("__pow__", arithmetic.pow_scalar, arithmetic.pow)
+    methods["__mod__"] = operator("__mod__", arithmetic.remainder_scalar, arithmetic.remainder)
     methods["__rsub__"] = operator("__rsub__", arithmetic.rsub_scalar, arithmetic.rsub)
     methods["__rmatmul__"] = or_not_implemented(_matmul_of, numbers=False)
     methods["__invert__"] = _invert

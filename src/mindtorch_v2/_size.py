@@ -18,6 +18,12 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
+        if type(iterable) is tuple:
+            for entry in iterable:
+                if type(entry) is not int:
+                    break
+            else:
+                return tuple.__new__(cls, iterable)
         return tuple.__new__(cls, [_extent(position, entry) for position, entry in enumerate(iterable)])
 
     def numel(self) -> int:

@@ -71,7 +71,7 @@ def _elementwise(op: Op, args: tuple[Any, ...]) -> Any:
         kind = type(value)
         if kind in FAST:
             array = value._a
-            if type(array) is not ndarray or (graphs and (value._ag is not None or value._view is not None)):
+            if type(array) is not ndarray or (graphs and (value._ag is not None or _may_be_watched(value))):
                 return None
             key.append((array.dtype, array.ndim > 0))
         elif kind in _PLAIN or value is MISSING:
@@ -85,6 +85,12 @@ def _elementwise(op: Op, args: tuple[Any, ...]) -> Any:
         _plans[found] = _make_plan(op, args)
     plan = _plans[found]
     return None if plan is None else _carry_out(op, plan, args[: len(plan.operands)])
+
+
+def _may_be_watched(t: Tensor) -> bool:
+    """Whether a tensor is a view of one that has a place in a graph."""
+    view = t._view
+    return view is not None and view.base._ag is not None
 
 
 def _is_by_types(check: Any) -> bool:

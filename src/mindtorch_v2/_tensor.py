@@ -18,6 +18,10 @@ from ._size import Size
 from ._storage import CountedStorage, InferenceStorage, Storage, View, mark_inference, next_version
 
 new: Any = object.__new__
+_size: Any = tuple.__new__
+# Makes what `make` does of a plain array, without memory accounting; None where there is no helper.
+wrap_plain: Any = None if _tap.HELPER is None else _tap.HELPER.wrap
+_SLOT, _MEMORY, _NAMESPACE = _tap.SLOT, _tap.MEMORY, _tap.NAMESPACE
 
 
 class Tensor:
@@ -48,12 +52,12 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
-        return tuple.__new__(Size, self._a.shape)
+        return _size(Size, self._a.shape)
 
     def size(self, dim: int | None = None) -> Any:
         shape = self._a.shape
         if dim is None:
-            return tuple.__new__(Size, shape)
+            return _size(Size, shape)
         try:
             return shape[dim]
         except IndexError:
@@ -282,19 +286,26 @@ def look_at(t: Tensor, array: Any) -> None:
 
 def make(array: Any) -> Tensor:
     """A fresh plain tensor on `array`, which nobody else may hold."""
-    t: Tensor = new(_MetaTensor if type(array) is MetaArray else Tensor)
-    t._a = array
-    t._ag = None
-    t._view = None
-    t._v = CountedStorage(array) if _tap.SLOT.flags & _tap.MEMORY else None
-    if _tap.NAMESPACE["INFERRING"]:
+    if wrap_plain is not None and type(array) is np.ndarray:
+        t: Tensor = wrap_plain(array)
+    else:
+        t = new(_MetaTensor if type(array) is MetaArray else Tensor)
+        t._a = array
+        t._ag = t._view = t._v = None
+    if _SLOT.flags & _MEMORY:
+        t._v = CountedStorage(array)
+    if _NAMESPACE["INFERRING"]:
         mark_inference(t)
     return t
 
 
 def alias(array: Any, storage: Storage) -> Tensor:
     """A plain tensor on memory that `storage` stands for; not a differentiable view."""
-    t: Tensor = new(_MetaTensor if type(array) is MetaArray else Tensor)
+    if wrap_plain is not None and type(array) is np.ndarray:
+        t: Tensor = wrap_plain(array)
+        t._v = storage
+        return t
+    t = new(_MetaTensor if type(array) is MetaArray else Tensor)
     t._a = array
     t._ag = None
     t._view = None
@@ -353,7 +364,7 @@ def element_strides(a: Any) -> tuple[int, ...]:
     if a.size == 0 and a.flags.c_contiguous:
         return contiguous_strides(a.shape)
     itemsize = a.dtype.itemsize
-    return tuple(s // itemsize for s in a.strides)
+    return tuple([s // itemsize for s in a.strides])
 
 
 def numel_of(shape: tuple[int, ...]) -> int:

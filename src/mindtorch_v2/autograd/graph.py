@@ -18,8 +18,8 @@ from .. import _tap
 from .._errors import shape_text
 from .._fork import free_in_children
 from .._meta import MetaArray, meta
-from .._storage import OfFunction, OneOfMany, Unwatched, View, view_version
-from .._tensor import Tensor, alias, bump, look_at, new, storage_of
+from .._storage import OfFunction, OneOfMany, Storage, Unwatched, View, view_version
+from .._tensor import Tensor, alias, bump, look_at, new, storage_of, wrap_plain
 from . import anomaly, grad_mode
 from .engine import current_run, door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
@@ -89,19 +89,25 @@ def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | No
 
 def views_of(source: Tensor, arrays: Any) -> list[Tensor]:
     """Tensors on views of one tensor that came from one op."""
-    storage = storage_of(source)
-    first = alias(arrays[0], storage)
-    kind = type(first)
-    before = source._view
-    if grad_mode.is_grad_enabled() or source._ag is not None:
-        make_view(first, source, None, OneOfMany)
+    storage = source._v
+    if storage is None:
+        storage = storage_of(source)
+    if wrap_plain is not None and type(arrays[0]) is np.ndarray:
+        tensors: list[Tensor] = [wrap_plain(a) for a in arrays]
+    else:
+        tensors = [alias(a, storage) for a in arrays]
+    before: View | None = source._view
+    view: View | None = None
+    if source._ag is not None or grad_mode.is_grad_enabled():
+        if before is None:
+            view = OneOfMany(source, storage.version if type(storage) is Storage else view_version(storage))
+        else:
+            make_view(tensors[0], source, None, OneOfMany)
+            view = tensors[0]._view
     # Such views never find their place in the graph again, so they can do with one record.
-    view = first._view
-    tensors = [first]
-    for a in arrays[1:]:
-        t: Tensor = new(kind)
-        t._a, t._ag, t._v, t._view = a, None, storage, view
-        tensors.append(t)
+    for t in tensors:
+        t._v = storage
+        t._view = view
     if before is not None and before.replay is not None and view is not None:
         for t in tensors:
             make_view(t, source, None, OneOfMany)

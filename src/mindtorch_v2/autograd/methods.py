@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._storage import InferenceStorage, OwnVersion, Unwatched
-from .._tensor import LAZY, Parameter, Tensor, alias, in_memory, look_at, make_lazy, settle_class, storage_of
+from .._tensor import FAST, LAZY, Tensor, alias, in_memory, look_at, make_lazy, settle_class, storage_of
 from . import entry, grad_mode
 from .graph import edge
 from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
@@ -27,6 +27,8 @@ def attribute(function: Any) -> Any:
 
 
 def _get_requires_grad(self: Tensor) -> bool:
+    if self._view is None:
+        return self._ag is not None
     if edge(self) is not None:
         return True
     # A view made in no_grad mode takes no part in a graph; torch still says of it what it says of its base.
@@ -148,10 +150,12 @@ Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-def
 
 def _get_data(self: Tensor) -> Tensor:
     shared = storage_of(self)
+    if type(self) in FAST:
+        return alias(self._a, OwnVersion(shared.shared if type(shared) is OwnVersion else shared))
     t = alias(in_memory(self)._a, OwnVersion(shared.shared if type(shared) is OwnVersion else shared))
     if type(self) in LAZY:
         return make_lazy(t, type(self))
-    return t if type(self) in (Tensor, Parameter) else t.as_subclass(type(self))
+    return t.as_subclass(type(self))
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:

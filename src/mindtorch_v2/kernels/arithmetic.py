@@ -8,22 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import F32, in_one_sum
-from .passes import at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
+from .compiled import F32, in_one_sum, stand_in
+from .passes import FLOATS, NUMBERS, at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
+
+_add, _subtract, _multiply, _divide = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.divide))
+_maximum, _minimum = stand_in(np.maximum), stand_in(np.minimum)
 
 # Quotients below this one of two float32, divided in float64, are cut to the same whole number as the true ones: the
 # next whole number is more than a rounding away. Times the divisor they are exact, too.
 _EXACT_QUOTIENT = float(1 << 22)
 _DOUBLE = np.dtype(np.float64)
+_I64 = NUMBERS[np.dtype(np.int64)]
 
 # --- division ---------------------------------------------------------------------------------------------------------
 
 
 def _refuse_zero(b: Any) -> None:
-    if b.dtype.kind in "iu" and not np.asarray(b).all():
+    if b.dtype.kind in "iu" and not (b.all() if b.ndim else b):
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -85,6 +89,11 @@ def remainder(a: Any, b: Any, out: Any = None) -> Any:
     return np.remainder(a, b, out=out)
 
 
+def remainder_by(a: Any, divisor: int) -> Any:
+    """``remainder`` of int64 and a number that is not 0."""
+    return np.remainder(a, _I64[divisor])
+
+
 @blocked_pair
 def _remainder(a: Any, b: Any, out: Any) -> Any:
     rest = _long_fmod(a, b)
@@ -117,6 +126,11 @@ def _long_fmod(a: Any, b: Any) -> Any:
 
 
 # --- powers -----------------------------------------------------------------------------------------------------------
+
+
+def power_of_integers(a: Any, exponent: int) -> Any:
+    """`a ** exponent` of int64 and a number that is not negative."""
+    return np.square(a) if exponent == 2 else np.power(a, _I64[exponent])
 
 
 def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
@@ -194,23 +208,23 @@ def heaviside(a: Any, values: Any, out: Any = None) -> Any:
 @blocked_pair
 def add_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
     """`a + alpha * b`"""
-    return np.add(a, np.multiply(b, number(alpha, b.dtype)), out=out)
+    return _add(a, _multiply(b, number(alpha, b.dtype)), out=out)
 
 
 @blocked_pair
 def subtract_scaled(a: Any, b: Any, alpha: Any, out: Any) -> Any:
     """`a - alpha * b`"""
-    return np.subtract(a, np.multiply(b, number(alpha, b.dtype)), out=out)
+    return _subtract(a, _multiply(b, number(alpha, b.dtype)), out=out)
 
 
 @in_one_sum
 @blocked_triple
 def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b * c`"""
-    product = np.multiply(b, c)
+    product = _multiply(b, c)
     if value != 1:
-        product = np.multiply(product, number(value, product.dtype), out=product if product.ndim else None)
-    return np.add(a, product, out=out)
+        product = _multiply(product, number(value, product.dtype), out=product if product.ndim else None)
+    return _add(a, product, out=out)
 
 
 @in_one_sum
@@ -218,18 +232,18 @@ def addcmul(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
 def addcdiv(a: Any, b: Any, c: Any, value: Any, out: Any) -> Any:
     """`a + value * b / c`"""
     if value != 1:
-        b = np.multiply(b, number(value, b.dtype))
-    return np.add(a, np.divide(b, c), out=out)
+        b = _multiply(b, number(value, b.dtype))
+    return _add(a, _divide(b, c), out=out)
 
 
 @in_one_sum
 @blocked_pair
 def lerp(a: Any, end: Any, weight: Any, out: Any) -> Any:
     """From ``a`` to ``end`` by ``weight``, computed from the nearer side so that both ends are exact."""
-    step = np.subtract(end, a)
+    step = _subtract(end, a)
     near = abs(weight) < 0.5
-    step *= number(weight if near else 1 - weight, a.dtype)
-    return np.add(a, step, out=out) if near else np.subtract(end, step, out=out)
+    step = _multiply(step, number(weight if near else 1 - weight, a.dtype), out=step)
+    return _add(a, step, out=out) if near else _subtract(end, step, out=out)
 
 
 @blocked_triple
@@ -244,6 +258,8 @@ def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
     """At least ``low``, then at most ``high``; either may be None, or an array."""
     if low is None and high is None:
         raise ValueError("no bound")
+    if a.size <= 512 and type(low) in _PLAIN and type(high) in _PLAIN and a.dtype in FLOATS:
+        return _clamp_few(a, low, high, out, FLOATS[a.dtype])
     if low is not None:
         a = np.maximum(a, low, out=out) if _is_array(low) else at_least(a, low, out)
         out = a if isinstance(a, np.ndarray) else None  # the second step may overwrite the first
@@ -252,6 +268,24 @@ def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
     if not _is_array(high):
         return at_most(a, high, out)
     return np.minimum(a, high, out=out if out is not None and np.broadcast(a, high).shape == out.shape else None)
+
+
+_PLAIN = frozenset((int, float, type(None)))
+
+
+def _clamp_few(a: Any, low: Any, high: Any, out: Any, numbers: Any) -> Any:
+    """Few elements and plain numbers."""
+    if low is None:
+        return _minimum(a, numbers[high], out=out)
+    a = _maximum(a, numbers[low], out=out)
+    return a if high is None else _minimum(a, numbers[high], out=a if isinstance(a, np.ndarray) else None)
+
+
+def clamp_integers(a: Any, low: Any, high: Any) -> Any:
+    """``clamp`` of int64 by Python integers, one of which may be None."""
+    if low is None and high is None:
+        raise ValueError("no bound")
+    return _clamp_few(a, low, high, None, _I64)
 
 
 def _is_array(bound: Any) -> bool:

@@ -20,15 +20,16 @@ Function = Callable[..., Any]  # (*arrays, *numbers, out=None)
 
 
 def in_blocks(count: int) -> Callable[[Body], Function]:
-    """Make ``function(*arrays, *numbers, out=None)`` from a body with so many arrays."""
+    """Make ``function(*arrays, *numbers, out=None)`` from a body with so many arrays, three at most."""
 
     def decorate(body: Body) -> Function:
         @functools.wraps(body)
         def function(x: Any, *rest: Any, out: Any = None) -> Any:
-            others = rest[: count - 1]
-            if x.size <= BLOCK and x.ndim and (not others or _of_one_shape(x, others)):
-                return body(x, *rest, out)
-            return _large(body, (x, *others), rest[count - 1 :], out)
+            shape = x.shape
+            if shape and x.size <= BLOCK and (count == 1 or rest[0].shape == shape):
+                if count < 3 or rest[1].shape == shape:
+                    return body(x, *rest, out)
+            return _large(body, (x, *rest[: count - 1]), rest[count - 1 :], out)
 
         return function
 
@@ -36,14 +37,6 @@ def in_blocks(count: int) -> Callable[[Body], Function]:
 
 
 blocked, blocked_pair, blocked_triple = in_blocks(1), in_blocks(2), in_blocks(3)
-
-
-def _of_one_shape(x: Array, others: tuple[Array, ...]) -> bool:
-    shape = x.shape
-    for a in others:  # noqa: SIM110 - a generator would take longer than the op
-        if a.shape != shape:
-            return False
-    return True
 
 
 def _large(body: Body, arrays: tuple[Any, ...], numbers: tuple[Any, ...], out: Any) -> Any:
@@ -103,12 +96,13 @@ class Numbers(dict[Any, Any]):
         return array
 
 
-_NUMBERS = {np.dtype(t): Numbers(t) for t in (np.float32, np.float64)}
+NUMBERS = {np.dtype(t): Numbers(t) for t in (np.float32, np.float64, np.int64)}
+FLOATS = {dtype: kept for dtype, kept in NUMBERS.items() if dtype.kind == "f"}
 
 
 def number(value: Any, dtype: Any) -> Array:
     """A Python number as a 0-dim array."""
-    kept = _NUMBERS.get(dtype)
+    kept = FLOATS.get(dtype)
     made: Array = np.asarray(value).astype(dtype) if kept is None else kept[value]
     return made
 

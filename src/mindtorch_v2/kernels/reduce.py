@@ -14,9 +14,10 @@ import numpy as np
 
 from .._errors import wrap_dim, wrap_dims
 from .checks import is_float, not_implemented, type_name
-from .compiled import C
+from .compiled import C, stand_in
+from .passes import number
 from .precision import narrow, wide
-from .totals import SMALL, Array, reduced, reduced_shape, sum_of_squares, total
+from .totals import ONES, SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
 DType: TypeAlias = np.dtype[Any]
 Dim: TypeAlias = int | Sequence[int] | None
@@ -56,6 +57,7 @@ def require_slice(name: str, a: Array, axis: int) -> None:
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _add: Any = np.add.reduce
+_divide, _multiply = stand_in(np.divide), stand_in(np.multiply)
 
 
 def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
@@ -65,12 +67,101 @@ def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
     return dim if 1 < a.ndim > dim >= -a.ndim and 0 < a.size < SMALL and a.flags.c_contiguous else None
 
 
+def _added_up(a: Array, axis: int, keepdim: bool) -> Array:
+    """``add.reduce`` of few floats, in the same order."""
+    if C is not None:
+        shape = a.shape
+        before, after = shape[:axis], shape[axis + 1 :] if axis != -1 else ()
+        result = np.empty((*before, 1, *after) if keepdim else before + after, a.dtype)
+        if C.add_up(a, axis, result):
+            return result
+    added: Array = _add(a, axis, None, None, keepdim)
+    return added
+
+
+# Conditions in generated code for arrays that the functions named quick below take.
+_OF_NUMBERS = "(input._a.dtype is F32 or input._a.dtype is F64 or input._a.dtype is I64)"
+QUICK_ALL = f"0 < input._a.size <= 4096 and {_OF_NUMBERS}"
+QUICK_DIM = (
+    f"type(dim) is int and {QUICK_ALL} and -input._a.ndim <= dim < input._a.ndim and input._a.flags.c_contiguous"
+)
+QUICK_TRUTH = f"input._a.dtype is BOOL or {_OF_NUMBERS}"
+QUICK_TRUTH_DIM = "type(dim) is int and input._a.dtype is BOOL and -input._a.ndim <= dim < input._a.ndim"
+QUICK_MEAN = (
+    "dtype is None and input._a.dtype is F32 and 0 < input._a.size <= 256 and input._a.ndim <= 2"
+    " and input._a.flags.c_contiguous"
+)
+_maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
+_and: Any = np.logical_and.reduce
+_or: Any = np.logical_or.reduce
+
+
+def quick_mean(a: Array, dtype: Any) -> Any:
+    """``mean`` of a few float32."""
+    n = a.size
+    return a.reshape(-1).dot(ONES[a.dtype][:n]) / _F32.type(n)
+
+
+def quick_max(a: Array) -> Any:
+    """``max`` of a few numbers."""
+    if C is not None and a.dtype is not INT64:
+        result = np.empty((), a.dtype)
+        if C.largest(a, result):
+            return result
+    return a.reshape(-1)[a.argmax()]
+
+
+def quick_min(a: Array) -> Any:
+    """``min`` of a few numbers."""
+    return a.reshape(-1)[a.argmin()]
+
+
+def quick_amax(a: Array, dim: int, keepdim: bool) -> Any:
+    """``amax`` over one dimension."""
+    return _maximum(a, dim, None, None, keepdim)
+
+
+def quick_amin(a: Array, dim: int, keepdim: bool) -> Any:
+    """``amin`` over one dimension."""
+    return _minimum(a, dim, None, None, keepdim)
+
+
+def quick_max_dim(a: Array, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """``max_dim`` of a few numbers."""
+    return _maximum(a, dim, None, None, keepdim), a.argmax(dim, keepdims=keepdim)
+
+
+def quick_min_dim(a: Array, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """``min_dim`` of a few numbers."""
+    return _minimum(a, dim, None, None, keepdim), a.argmin(dim, keepdims=keepdim)
+
+
+def quick_all(a: Array) -> Any:
+    """``all`` of numbers or truth values."""
+    return np.array(np.count_nonzero(a) == a.size)
+
+
+def quick_all_dim(a: Array, dim: int, keepdim: bool) -> Any:
+    """``all`` along one dimension of truth values."""
+    return _and(a, dim, None, None, keepdim)
+
+
+def quick_any_dim(a: Array, dim: int, keepdim: bool) -> Any:
+    """``any`` along one dimension of truth values."""
+    return _or(a, dim, None, None, keepdim)
+
+
+def quick_any(a: Array) -> Any:
+    """``any`` of numbers or truth values."""
+    return np.array(np.count_nonzero(a) > 0)
+
+
 def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Sum; integers and bools add up in int64."""
     axis = _plain_axis(a, dim, dtype)
     if axis is not None:
-        added: Array = _add(a, axis, keepdims=keepdim)
-        return added
+        return _added_up(a, axis, keepdim)
     axes = reduction_axes(dim, a.ndim)
     if dtype is None:
         dtype = INT64 if a.dtype.kind in "biu" else a.dtype
@@ -99,8 +190,8 @@ def mean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | Non
     """Arithmetic mean; NaN over nothing."""
     axis = _plain_axis(a, dim, dtype)
     if axis is not None:
-        added: Array = _add(a, axis, keepdims=keepdim)
-        return np.divide(added, a.shape[axis], out=added)
+        added = _added_up(a, axis, keepdim)
+        return _divide(added, number(a.shape[axis], a.dtype), out=added)
     out = dtype or a.dtype
     if out.kind in "biu":
         which = "Input" if dtype is None else "Optional"
@@ -318,8 +409,27 @@ def _narrow_real(a: Array, dtype: DType) -> Array:
     return a if dtype.kind == "c" else narrow(a, dtype)
 
 
+def _quick_moments(a: Array, dim: int | None, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
+    """Moments of all or along the last dimension, by the compiled loop; None where it does not take them."""
+    if C is None or a.dtype is not FLOAT32 or not a.ndim:
+        return None
+    n = a.size if dim is None else a.shape[-1]
+    if n <= correction or not a.size:
+        return None
+    shape = (1,) * a.ndim if dim is None else (*a.shape[:-1], 1)
+    shape = shape if keepdim else shape[: -1 if dim else 0]
+    center, squares = np.empty(shape, FLOAT32), np.empty(shape, FLOAT32)
+    if not C.channel_moments(a.reshape(1, squares.size, n), center, squares):
+        return None
+    return _multiply(squares, number(n / (n - correction), FLOAT32), out=squares), center
+
+
 def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array]:
     """Variance (always real) and mean, both wide."""
+    if dim is None or dim == -1:
+        quick = _quick_moments(a, dim, correction, keepdim)
+        if quick is not None:
+            return quick
     axes = reduction_axes(dim, a.ndim)
     x = wide(a)
     n = slice_size(x, axes)

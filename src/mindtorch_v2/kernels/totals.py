@@ -23,7 +23,7 @@ COLUMN_TERMS = 128
 ROW_TERMS = 256
 # einsum keeps more sums side by side, and takes a third of the time of the product for rows longer than that.
 EINSUM_TERMS = 512
-_ONES = {np.dtype(t): np.ones(ROW_TERMS, t) for t in (np.float32, np.float64)}
+ONES = {np.dtype(t): np.ones(ROW_TERMS, t) for t in (np.float32, np.float64)}
 
 
 def reduced(
@@ -35,7 +35,7 @@ def reduced(
 
 def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum of ``a`` over ``axes`` (all when None) in the type of ``a``."""
-    ones = _ONES.get(a.dtype)
+    ones = ONES.get(a.dtype)
     if ones is not None and a.ndim <= 2 and a.flags.c_contiguous:
         # One product with ones takes half the time of a call of ``reduce``.
         if a.ndim == 2 and axes == (1,) and a.shape[1] <= ROW_TERMS:
@@ -143,7 +143,7 @@ def _sum_middle(a: Array) -> Array:
         return a[:, 0].copy()  # callers may write into a sum
     if inner == 1 and outer > 1:
         return _sum_rows(a[:, :, 0])[:, None]
-    ones = _ONES[a.dtype]
+    ones = ONES[a.dtype]
     if outer == 1 and inner == 1 and a.strides[1] == a.itemsize:
         return _sum_all(a.reshape(-1)).reshape(1, 1, 1)
     if n <= COLUMN_TERMS:
@@ -162,7 +162,7 @@ def _sum_middle(a: Array) -> Array:
 def _sum_rows(a: Array) -> Array:
     rows, n = a.shape
     if n <= ROW_TERMS:
-        return np.asarray(a.dot(_ONES[a.dtype][:n]))
+        return np.asarray(a.dot(ONES[a.dtype][:n]))
     if n <= EINSUM_TERMS:
         return np.asarray(np.einsum("ij->i", a))
     part = row_part(n)
@@ -175,7 +175,7 @@ def _sum_parts(parts: Array) -> Array:
     """Few sums for each row, added up in float64; ``reduce`` is slow along so short an axis."""
     if parts.shape[1] > ROW_TERMS:
         return np.asarray(np.add.reduce(parts, axis=1, dtype=np.float64))
-    return np.asarray(parts.astype(np.float64).dot(_ONES[np.dtype(np.float64)][: parts.shape[1]]))
+    return np.asarray(parts.astype(np.float64).dot(ONES[np.dtype(np.float64)][: parts.shape[1]]))
 
 
 def _sum_all(a: Array) -> Array:

@@ -168,11 +168,19 @@ def _check_sub(self: Any, other: Any, alpha: Any) -> None:
 
 _check_sub.by_types = True  # type: ignore[attr-defined]
 
+_FLOATS_SCALED = (
+    "(type(alpha) is float or type(alpha) is int) and input._a.dtype is other._a.dtype"
+    " and (input._a.dtype is F32 or input._a.dtype is F64)"
+)
+# Integers have no gradient, but those that backward kept may have a place in the graph.
+_BY_INTEGER = "input._a.dtype is I64 and input._ag is None and type({0}) is int and 0 {1} {0} < 0x80000000"
+
 add = binary(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     np.add,
     kernel=_scaled(stand_in(np.add), kernels.add_scaled),
     fast_when={"alpha": 1},
+    fast=(_FLOATS_SCALED, kernels.add_scaled),
     check=_check_alpha,
     flops=numel,
     self=lambda g: g,
@@ -184,6 +192,7 @@ sub = binary(
     np.subtract,
     kernel=_scaled(stand_in(np.subtract), kernels.subtract_scaled),
     fast_when={"alpha": 1},
+    fast=(_FLOATS_SCALED, kernels.subtract_scaled),
     check=_check_sub,
     self=lambda g: g,
     other=lambda g, alpha: -g if alpha == 1 else times(-g, conj_of(alpha)),
@@ -298,7 +307,7 @@ floor_divide = binary(
 floor_divide_ = in_place(floor_divide, overload="Tensor", self=refuse("floor_divide_"), other=refuse("floor_divide_"))
 
 
-def _remainder_rows(name: str, kernel: Any, mode: str) -> tuple[Op, Op]:
+def _remainder_rows(name: str, kernel: Any, mode: str, fast: Any = None) -> tuple[Op, Op]:
     """`remainder` and `fmod`: what division leaves that is rounded down, or towards zero."""
     title = name.title()
     tensor = binary(
@@ -318,6 +327,7 @@ def _remainder_rows(name: str, kernel: Any, mode: str) -> tuple[Op, Op]:
         takes="if",
         label=f"{name}_cpu",
         promotes=("other",),
+        fast=fast,
         node=f"{title}Backward0",
         formulas={"self": lambda g: g},
     )
@@ -333,7 +343,10 @@ def _number_kernel(kernel: Any) -> Any:
     return with_number
 
 
-remainder_tensor, remainder_scalar = _remainder_rows("remainder", _number_kernel(kernels.remainder), "floor")
+_OF_INTEGERS = _BY_INTEGER.format("other", "<"), kernels.remainder_by
+remainder_tensor, remainder_scalar = _remainder_rows(
+    "remainder", _number_kernel(kernels.remainder), "floor", _OF_INTEGERS
+)
 fmod_tensor, fmod_scalar = _remainder_rows("fmod", _number_kernel(kernels.fmod), "trunc")
 remainder_tensor_, remainder_scalar_ = in_place(remainder_tensor), in_place(remainder_scalar)
 fmod_tensor_, fmod_scalar_ = in_place(fmod_tensor), in_place(fmod_scalar)
@@ -421,6 +434,7 @@ pow_scalar = Op(
     label="pow",
     promotes=("exponent",),
     check=_check_pow,
+    fast=(_BY_INTEGER.format("exponent", "<="), kernels.power_of_integers),
     formulas={"self": _pow_self},
 )
 pow_of_number = Op(

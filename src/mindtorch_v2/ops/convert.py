@@ -14,17 +14,24 @@ from .._front import front
 from .._meta import MetaArray, laid_out
 from .._op import composite, op, value
 from .._storage import Storage, mark_inference
-from .._tensor import LAZY, Conjugated, Tensor, alias, make, settle_class, storage_of
+from .._tensor import FAST, LAZY, Conjugated, Tensor, alias, make, settle_class, storage_of
 from ..autograd import grad_mode
 from . import creation
 from .data import array_of, recast, usable
 from .view import _detach, _detach_
+
+# Conversions that raise no flags of floating point.
+_WITHOUT_FLAGS = (
+    "device is None and dtype is not None and (input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
+    " or dtype.np is F64 and input._a.dtype is F32)"
+)
 
 
 @op(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     out=False,
+    fast=(_WITHOUT_FLAGS, lambda a, dtype, *rest: a.astype(dtype.np)),
     self=lambda g, self_dtype: to_dtype(g, self_dtype),
 )
 def _to_copy(
@@ -78,10 +85,26 @@ def _to_device(self: Tensor, device: Any, dtype: Any, non_blocking: bool, copy: 
 to_dtype = _to_dtype.function
 
 
+def _converted(t: Tensor, wanted: Any) -> Tensor | None:
+    """What `to` gives for a plain tensor that nobody watches, and a dtype or the CPU; None for all else."""
+    if _tap.NAMESPACE["HOOK"] or type(t) not in FAST:
+        return None
+    if type(wanted) is DType:
+        if t._a.dtype is wanted.np:
+            return t
+        copied: Tensor = _to_copy.function(t, dtype=wanted)
+        return copied
+    return t if wanted is not None and _device.is_plain_cpu(wanted) else None
+
+
 @front("to")
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
        memory_format: Any = None, other: Any = None) -> Tensor:  # fmt: skip
     """The tensor in another dtype or on another device; itself where nothing changes."""
+    if len(args) == 1 and dtype is device is memory_format is other is None and not (copy or non_blocking):
+        quick = _converted(self, args[0])
+        if quick is not None:
+            return quick
     flags: list[Any] = []
     for argument in (*args, other):
         if argument is None and argument is other:
@@ -121,7 +144,8 @@ def _to_format(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
 
 def _cast_method(name: str, d: DType) -> None:
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        return _to_dtype.function(self, d)
+        quick = _converted(self, d)
+        return _to_dtype.function(self, d) if quick is None else quick
 
     cast.__name__ = cast.__qualname__ = name
     setattr(Tensor, name, cast)

@@ -15,9 +15,10 @@ from .._errors import broadcast_error, no_memory, refuse_overlap, refuse_shared,
 from .._front import front
 from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
-from .._tensor import Tensor, bump, look_at, make, settle_class
+from .._tensor import FAST, Tensor, bump, look_at, make, settle_class
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
+_NAMESPACE = _tap.NAMESPACE
 _LIKE = f"Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None"
 
 
@@ -135,7 +136,34 @@ def _blank_like(a: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
     return np.empty_like(a, np_type, subok=False) if 0 not in a.strides else np.empty(a.shape, np_type)
 
 
-@op(f"empty_like({_LIKE}) -> Tensor", out=False)
+_LIKE_ITSELF = "dtype is None and device is None and memory_format is None"
+
+
+def _empty_like_itself(a: Any, *rest: Any) -> Any:
+    return np.empty(a.shape, a.dtype) if a.flags.c_contiguous else _blank_like(a, None, None, None)
+
+
+def _ones_like_itself(a: Any, *rest: Any) -> Any:
+    made = _empty_like_itself(a)
+    made.fill(1)
+    return made
+
+
+def _full_like_itself(a: Any, value: Any, *rest: Any) -> Any:
+    made = _empty_like_itself(a)
+    made.fill(value)
+    return made
+
+
+def _zeros_like_itself(a: Any, *rest: Any) -> Any:
+    if a.size <= 4096 and a.flags.c_contiguous:
+        return np.zeros(a.shape, a.dtype)
+    made = _empty_like_itself(a)
+    made.fill(0)
+    return made
+
+
+@op(f"empty_like({_LIKE}) -> Tensor", out=False, fast=(_LIKE_ITSELF, _empty_like_itself), quiet=False)
 def _empty_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
     return _blank_like(a, dtype, device, memory_format)
 
@@ -146,6 +174,8 @@ empty_like = _empty_like.function
 @op(
     f"ones_like({_LIKE}) -> Tensor",
     out=False,
+    fast=(_LIKE_ITSELF, _ones_like_itself),
+    quiet=False,
     calls=lambda self, dtype, layout, device, pin_memory, memory_format: fill_(
         empty_like(self, dtype=dtype, device=device, memory_format=memory_format), 1.0
     ),
@@ -157,6 +187,8 @@ def _ones_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, me
 @op(
     f"zeros_like({_LIKE}) -> Tensor",
     out=False,
+    fast=(_LIKE_ITSELF, _zeros_like_itself),
+    quiet=False,
     calls=lambda self, dtype, layout, device, pin_memory, memory_format: zero_(
         empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
     ),
@@ -168,6 +200,8 @@ def _zeros_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, m
 @op(
     f"full_like(Tensor self, Scalar fill_value, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
     out=False,
+    fast=(_LIKE_ITSELF, _full_like_itself),
+    quiet=False,
     calls=lambda self, fill_value, dtype, layout, device, pin_memory, memory_format: fill_(
         empty_like(self, dtype=dtype, device=device, memory_format=memory_format), fill_value
     ),
@@ -212,20 +246,13 @@ def _factory(name: str, row: Any, value: Any) -> Any:
         given = size != ()
         if len(size) == 1 and type(size[0]) is not int:
             size = size[0]
-        if (
-            dtype is device is out
-            and type(size) is tuple
-            and given
-            and not (requires_grad or kw or _device._default_stack)
-        ):
-            if not _tap.NAMESPACE["HOOK"] and _all_ints(size):
-                try:
-                    made = np.empty(size, _dtype._Default.real.np)
-                except MemoryError as error:
-                    raise no_memory(error) from None
-                if value is not None:
-                    made.fill(value)
-                return make(made)
+        if out is None and type(size) is tuple and given and not (requires_grad or kw):
+            if dtype is device is None and not (_NAMESPACE["HOOK"] or _device._default_stack):
+                made = quick(size, _dtype._Default.real.np, value)
+            else:
+                made = quick(size, quick_dtype(dtype, device), value)
+            if made is not None:
+                return made
         if "size" in kw:
             size = kw.pop("size")
         elif not given:
@@ -242,12 +269,30 @@ def _factory(name: str, row: Any, value: Any) -> Any:
     return front(name)(make_filled)
 
 
-def _all_ints(size: tuple[Any, ...]) -> bool:
-    """Whether a size needs no checking."""
-    for n in size:  # noqa: SIM110 - a generator takes longer than all the rest
-        if type(n) is not int or n < 0:
-            return False
-    return True
+def quick(size: tuple[int, ...], np_type: Any, value: Any) -> Tensor | None:
+    """A tensor of a size that NumPy takes, with every element `value` unless that is None; None if it does not."""
+    if np_type is None:
+        return None
+    try:
+        if value == 0 and type(value) is int:
+            return make(np.zeros(size, np_type))
+        made = np.empty(size, np_type)
+        if value is not None:
+            made.fill(value)
+        return make(made)
+    except (TypeError, ValueError):
+        return None
+    except MemoryError as error:
+        raise no_memory(error) from None
+
+
+def quick_dtype(dtype: Any, device: Any) -> Any:
+    """The NumPy dtype of a new tensor where nobody records and it is plainly to live on the CPU; else None."""
+    if _NAMESPACE["HOOK"] or (_device._default_stack if device is None else not _device.is_plain_cpu(device)):
+        return None
+    if dtype is None:
+        return _dtype._Default.real.np
+    return dtype.np if type(dtype) is DType else None
 
 
 def into(out: Tensor, made: Tensor) -> Tensor:
@@ -265,10 +310,18 @@ zeros = _factory("zeros", _zeros, 0)
 _public_empty = _factory("empty", _empty, None)
 
 
+_QUICK_VALUES = {float: None, int: np.dtype(np.int64), bool: np.dtype(np.bool_)}
+
+
 @front("full")
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor filled with one value."""
+    if dtype is out is device and type(size) is tuple and not requires_grad and type(fill_value) in _QUICK_VALUES:
+        np_type = quick_dtype(None, None)
+        made = quick(size, np_type and (_QUICK_VALUES[type(fill_value)] or np_type), fill_value)
+        if made is not None:
+            return made
     value = fill_value._a.item() if isinstance(fill_value, Tensor) else fill_value
     sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
     made = _full.function(sizes, value, dtype=dtype if out is None else out.dtype, device=device)
@@ -286,7 +339,10 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 def _like_front(name: str, function: Any) -> Any:
     def like(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **kw: Any) -> Tensor:  # fmt: skip
-        args = tuple(a._a.item() if isinstance(a, Tensor) else a for a in args)
+        if type(input) in FAST and not (args or kw or requires_grad) and dtype is device is memory_format is None:
+            return function(input)
+        if args:
+            args = tuple([a._a.item() if isinstance(a, Tensor) else a for a in args])
         t = settle_class(function(input, *args, dtype=dtype, device=device, memory_format=memory_format, **kw))
         return _finish(t, requires_grad)
 

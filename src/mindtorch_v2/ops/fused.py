@@ -146,6 +146,11 @@ clamp_scalar = Op(
     label="clamp",
     promotes=("min", "max"),
     check=_check_clamp,
+    fast=(
+        "input._a.dtype is I64 and input._ag is None and (min is None or type(min) is int)"
+        " and (max is None or type(max) is int)",
+        kernels.clamp_integers,
+    ),
     node="ClampBackward1",
     formulas={"self": lambda g, self, min, max: kept(g, _within(self, min, max))},
 )
@@ -161,8 +166,15 @@ clamp_tensor = Op(
 clamp_scalar_, clamp_tensor_ = in_place(clamp_scalar), in_place(clamp_tensor)
 
 
+_PLAIN = frozenset((int, float, type(None)))
+
+
 def _clamp(name: str, scalar: Op, tensor: Op) -> Any:
+    of_numbers = scalar.function
+
     def function(input: Any, min: Any = None, max: Any = None, **out: Any) -> Any:
+        if not out and type(min) in _PLAIN and type(max) in _PLAIN:
+            return of_numbers(input, min, max)
         if isinstance(min, Tensor) or isinstance(max, Tensor):
             if isinstance(min, Number) or isinstance(max, Number):
                 min, max = _number(min), _number(max)

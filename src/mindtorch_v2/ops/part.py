@@ -13,6 +13,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, op, view
 from .._tensor import Tensor, address, memory_owner
+from ..kernels.compiled import looked_at
 from . import creation, ranges
 from .view import clone
 
@@ -213,9 +214,7 @@ def windows(a: Any, dim: int, size: int, step: int) -> Any:
     count = (n - size) // step + 1
     shape = (*a.shape[:axis], count, *a.shape[axis + 1 :], size) if a.ndim else (size,)
     strides = (*a.strides[:axis], stride * step, *a.strides[axis + 1 :], stride) if a.ndim else (stride,)
-    if a.flags.c_contiguous and a.size and type(a) is not MetaArray:
-        return np.ndarray(shape, a.dtype, a, 0, strides)
-    return np.lib.stride_tricks.as_strided(a, shape, strides, subok=True)
+    return looked_at(a, shape, strides)
 
 
 @view(
@@ -315,6 +314,18 @@ def _places(n: int, size: Any, stride: Any, offset: int) -> Tensor:
     return as_strided(ranges.arange(n), size, stride, offset).reshape(-1)
 
 
+def _strided_whole(a: Any, size: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    """`as_strided` from the start of memory that `a` has to itself; None unless all is as it should be."""
+    reach, itemsize = 0, a.dtype.itemsize
+    for n, step in zip(size, stride):
+        if n < 1 or step < 0:
+            return None
+        reach += (n - 1) * step
+    if len(size) != len(stride) or reach >= a.size:
+        return None
+    return looked_at(a, size, tuple([step * itemsize for step in stride]))
+
+
 @view(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
     self=lambda g, self_geometry, size, stride, storage_offset: _as_strided_gradient(
@@ -322,6 +333,10 @@ def _places(n: int, size: Any, stride: Any, offset: int) -> Tensor:
     ),
 )
 def _as_strided(a: Any, size: Any, stride: Any, storage_offset: int | None) -> Any:
+    if not storage_offset and a.base is None and type(size) is type(stride) is tuple and a.flags.c_contiguous:
+        quick = _strided_whole(a, size, stride)
+        if quick is not None:
+            return quick
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if stride and min(stride) < 0:

@@ -14,7 +14,7 @@ from .._front import front
 from .._meta import meta
 from .._op import composite, op
 from .._tensor import Tensor, make
-from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype
+from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype, quick_dtype
 
 
 def range_dtype(dtype: Any, *values: Any) -> DType:
@@ -91,10 +91,46 @@ def number(value: Any) -> Any:
     return value._a.item() if isinstance(value, Tensor) else value.item() if isinstance(value, np.generic) else value
 
 
+_FEW = 4096
+
+
+def _few_values(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
+    """The values of a short rising range of Python numbers; None for all others, errors included."""
+    np_type = quick_dtype(dtype, device)
+    if np_type is None:
+        return None
+    if len(args) == 1 and type(args[0]) is int and 0 <= args[0] <= _FEW:
+        made = np.arange(args[0])
+    elif 1 <= len(args) <= 3 and _NUMBERS.issuperset(map(type, args)):
+        start, end = (0, args[0]) if len(args) == 1 else args[:2]
+        step = args[2] if len(args) == 3 else 1
+        if not (step > 0 and start <= end < start + step * _FEW):
+            return None
+        if type(start) is type(end) is type(step) is int:
+            made = np.arange(start, end, step)
+        elif dtype is None:
+            made = start + np.arange(math.ceil((end - start) / step)) * float(step)
+            return made.astype(np_type)
+        else:
+            return None
+    else:
+        return None
+    if dtype is None or np_type is made.dtype:
+        return made
+    return made.astype(np_type) if np_type.kind in "if" else None
+
+
+_NUMBERS = frozenset((int, float))
+
+
 @front("arange")
 def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
            layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Values from start (0) to end, without end, by step (1)."""
+    if start is end is step is out and not requires_grad:
+        few = _few_values(args, dtype, device)
+        if few is not None:
+            return make(few)
     given = [number(a) for a in args]
     if len(given) == 1 and end is None:
         end = given[0]

@@ -58,8 +58,8 @@ def settled(dim: Any, keepdim: bool, axis: Any, keepdims: Any) -> tuple[Any, boo
 
 # --- sums and means ---------------------------------------------------------------------------------------------------
 
-F32 = np.dtype(np.float32)
-_asarray = np.asarray
+F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+_asarray, _add = np.asarray, np.add.reduce
 
 
 class _Ones(dict[int, Any]):
@@ -76,8 +76,11 @@ _SMALL = 1024
 
 @op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, quiet=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
-    if dtype is None and a.dtype is F32 and a.size <= _SMALL:
-        return _asarray(a.reshape(-1).dot(_ONES[a.size]))
+    if dtype is None:
+        if a.dtype is F32 and a.size <= _SMALL:
+            return _asarray(a.reshape(-1).dot(_ONES[a.size]))
+        if a.dtype is I64:
+            return _asarray(_add(a, None))
     return kernels.sum(a, dtype=_np(dtype))
 
 
@@ -90,7 +93,7 @@ def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return kernels.sum(a, dim, keepdim, dtype=_np(dtype))
 
 
-_sum_all = _sum.function
+_sum_all, _sum_over = _sum.function, _sum_dim.function
 
 
 @front("sum")
@@ -102,7 +105,9 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     dim, keepdim = settled(dim, keepdim, axis, keepdims)
     if dim is None and out is None and not keepdim:
         return _sum_all(input, dtype=dtype)
-    return _sum_dim.function(input, dim, keepdim, dtype=dtype, out=out)
+    if dtype is out is None:
+        return _sum_over(input, dim, keepdim)
+    return _sum_over(input, dim, keepdim, dtype=dtype, out=out)
 
 
 @op(
@@ -131,6 +136,7 @@ def _mean_checked(a: Any, dtype: Any) -> None:
 @op(
     f"mean(Tensor self, {_TYPE}) -> Tensor",
     calls=lambda self, dtype: _mean_calls(self, None, False, dtype),
+    fast=(kernels.QUICK_MEAN, kernels.quick_mean),
     self=lambda g, self_sizes: _mean_gradient(g, self_sizes, None, False),
 )
 def _mean(a: Any, dtype: Any) -> Any:
@@ -149,10 +155,15 @@ def _mean_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return kernels.mean(a, dim, keepdim, dtype=_np(dtype))
 
 
+_mean_all, _mean_over = _mean.function, _mean_dim.function
+
+
 @front("mean")
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None,
          keepdims: Any = None) -> Any:  # fmt: skip
     """Mean of all elements, or over some dimensions."""
+    if dtype is out is axis is keepdims is None:
+        return _mean_all(input) if dim is None and not keepdim else _mean_over(input, dim, keepdim)
     dim, keepdim = settled(dim, keepdim, axis, keepdims)
     if dim is None and not keepdim:
         return _mean.function(input, dtype=dtype, out=out)
@@ -244,16 +255,18 @@ def _picked_gradient(g: Any, sizes: tuple[int, ...], dim: int, indices: Any, kee
     return zeros(sizes, dtype=g.dtype, device=g.device).scatter(dim, indices, g)
 
 
-def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -> None:
+def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, quick: tuple[Any, Any, Any]) -> None:
     """Rows and front of max or min: of all, along a dimension with indices, or of two tensors."""
     full = op(
         f"{name}(Tensor self) -> Tensor",
         node=f"{name.title()}Backward1",
+        fast=(kernels.QUICK_ALL, quick[0]),
         self=lambda g, self, result: _shared_gradient(g, self, result, None, False),
     )(lambda a: whole(a))
     by_dim = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         nondiff=(1,),
+        fast=(kernels.QUICK_DIM, quick[1]),
         self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(
             grads[0], self_sizes, dim, result1, keepdim
         ),
@@ -264,6 +277,10 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -
 
     def public(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None,
                axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
+        if dim is out is other is axis is None:
+            return full.function(input)
+        if type(dim) is int and out is other is axis is keepdims is None:
+            return by_dim.function(input, dim, keepdim)
         dim, keepdim = settled(dim, keepdim, axis, keepdims)
         second = other if other is not None else dim
         if second is None:
@@ -277,12 +294,15 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str) -
     front(name)(public)
     op(
         f"a{name}(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+        fast=(kernels.QUICK_DIM, quick[2]),
         self=lambda g, self, result, dim, keepdim: _shared_gradient(g, self, result, dim, keepdim),
     )(lambda a, dim, keepdim: over(a, dim, keepdim))
 
 
-_extreme_rows("max", kernels.max, kernels.max_dim, kernels.amax, "maximum")
-_extreme_rows("min", kernels.min, kernels.min_dim, kernels.amin, "minimum")
+_QUICK_MAX = kernels.quick_max, kernels.quick_max_dim, kernels.quick_amax
+_QUICK_MIN = kernels.quick_min, kernels.quick_min_dim, kernels.quick_amin
+_extreme_rows("max", kernels.max, kernels.max_dim, kernels.amax, "maximum", _QUICK_MAX)
+_extreme_rows("min", kernels.min, kernels.min_dim, kernels.amin, "minimum", _QUICK_MIN)
 
 
 @op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
@@ -513,11 +533,11 @@ in_place(_renorm)
 # --- truth and counts -------------------------------------------------------------------------------------------------
 
 
-def _truth_rows(name: str, kernel: Any) -> None:
-    whole = op(f"{name}(Tensor self) -> Tensor")(lambda a: kernel(a))
-    one = op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")(
-        lambda a, dim, keepdim: kernel(a, dim, keepdim)
-    )
+def _truth_rows(name: str, kernel: Any, quick: Any) -> None:
+    whole = op(f"{name}(Tensor self) -> Tensor", fast=(f"({kernels.QUICK_TRUTH})", quick[0]))(lambda a: kernel(a))
+    one = op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", fast=(kernels.QUICK_TRUTH_DIM, quick[1])
+    )(lambda a, dim, keepdim: kernel(a, dim, keepdim))
     many = op(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")(
         lambda a, dim, keepdim: kernel(a, dim, keepdim)
     )
@@ -533,8 +553,8 @@ def _truth_rows(name: str, kernel: Any) -> None:
     front(name)(public)
 
 
-_truth_rows("all", kernels.all)
-_truth_rows("any", kernels.any)
+_truth_rows("all", kernels.all, (kernels.quick_all, kernels.quick_all_dim))
+_truth_rows("any", kernels.any, (kernels.quick_any, kernels.quick_any_dim))
 
 
 @op("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", out=False)

@@ -56,10 +56,11 @@ def checked_sizes(a: Any, split_sizes: Any, dim: int) -> list[int]:
 def parts(a: Any, sizes: Sequence[int], dim: int) -> list[Any]:
     """Views of consecutive parts of a dimension."""
     dim %= a.ndim
+    before = (ALL,) * dim
     found, start = [], 0
     for size in sizes:
         end = start + size
-        found.append(a[start:end] if dim == 0 else a[(ALL,) * dim + (slice(start, end),)])
+        found.append(a[start:end] if dim == 0 else a[(*before, slice(start, end))])
         start = end
     return found
 
@@ -100,7 +101,17 @@ def _narrowed(self: Tensor, sizes: Sequence[int], dim: int) -> list[Tensor]:
     self=_split_gradient,
 )
 def _split(a: Any, split_size: int, dim: int) -> Any:
+    shape = a.shape
+    if type(split_size) is int and split_size > 0 and type(dim) is int and -len(shape) <= dim < len(shape):
+        starts = range(0, shape[dim] or 1, split_size)
+        if dim == 0:
+            return [a[start : start + split_size] for start in starts]
+        before = (ALL,) * (dim % len(shape))
+        return [a[(*before, slice(start, start + split_size))] for start in starts]
     return parts(a, part_sizes(a, split_size, dim), dim)
+
+
+_split_evenly = _split.function
 
 
 @view(
@@ -122,11 +133,15 @@ def _split_any(input: Tensor, size: Any, dim: int, whole: Any, many: Any) -> Any
 @front("split")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Parts of a dimension: of one size, or of given sizes."""
+    if type(split_size_or_sections) is int:
+        return _split_evenly(tensor, split_size_or_sections, dim)
     return _split_any(tensor, split_size_or_sections, dim, _split, _split_with_sizes)
 
 
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
     """Parts of a dimension: of one size, or of given sizes."""
+    if type(split_size) is int:
+        return _split_evenly(self, split_size, dim)
     return _split_any(self, split_size, dim, _split, _split_with_sizes)
 
 
@@ -142,7 +157,17 @@ def _chunk_size(a: Any, chunks: int, dim: int) -> tuple[int, int]:
     return (n + chunks - 1) // chunks, n
 
 
-@composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor[]")
+def _parts_of_one_size(self: Tensor, chunks: int, dim: int) -> Any:
+    return _split_evenly(self, -(-self._a.shape[dim] // chunks), dim)
+
+
+_ALL_FILLED = (
+    "type(chunks) is int and chunks > 0 and type(dim) is int and -input._a.ndim <= dim < input._a.ndim"
+    " and input._a.shape[dim]"
+)
+
+
+@composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor[]", fast=(_ALL_FILLED, _parts_of_one_size))
 def _chunk(self: Tensor, chunks: int, dim: int) -> Any:
     size, n = _chunk_size(self._a, chunks, dim)
     if n == 0:
@@ -290,6 +315,8 @@ def _unbind_gradient(grads: Any, self_sizes: Any, dim: int) -> Tensor:
     self=_unbind_gradient,
 )
 def _unbind(a: Any, dim: int) -> Any:
+    if dim == 0 and a.ndim > 1:
+        return list(a)
     n = _length(a, dim)
     if dim == 0:
         return [a[i, ...] for i in range(n)]

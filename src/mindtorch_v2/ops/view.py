@@ -181,7 +181,7 @@ def reshaped(self: Tensor, size: tuple[int, ...]) -> Tensor:
     """A view of that size where possible, else a copy."""
     a = self._a
     if a.flags.c_contiguous:
-        return _view.function(self, size=size)
+        return _view_ints(self, size)
     possible = view_array(a, size)
     if possible is not None:
         return _reshape_alias.function(self, size, element_strides(possible))
@@ -196,7 +196,7 @@ def _reshape(self: Tensor, shape: Any) -> Tensor:
         a = self._a
         try:
             if a.flags.c_contiguous:
-                return _view.function(self, size=shape)
+                return _view_ints(self, shape)
             if type(a) is np.ndarray and _is_unseen(self):
                 result = a.reshape(shape)
                 if result.base is not a and (a.base is None or result.base is not a.base):
@@ -222,13 +222,18 @@ def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
 def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     shape = self._a.shape
-    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    n = len(shape)
+    start, end = start_dim + n if start_dim < 0 else start_dim, end_dim + n if end_dim < 0 else end_dim
+    if not (0 <= start < n and 0 <= end < n):
+        start, end = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not shape:
         return reshaped(self, (1,))
     if start == end:
         return self
+    if start == 0 and end == n - 1:
+        return reshaped(self, (self._a.size,))
     merged = math.prod(shape[start : end + 1])
     return reshaped(self, (*shape[:start], merged, *shape[end + 1 :]))
 
@@ -259,7 +264,7 @@ def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
 
 @composite("ravel(Tensor(a) self) -> Tensor(a)")
 def _ravel(self: Tensor) -> Tensor:
-    return _view.function(contiguous(self), size=(-1,))
+    return _view_ints(contiguous(self), (-1,))
 
 
 # --- dimensions of size one -------------------------------------------------------------------------------------------
@@ -549,9 +554,14 @@ def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
     return clone(self, memory_format=memory_format or _device.contiguous_format)
 
 
+_CONTIGUOUS = _device.contiguous_format
+
+
 @front("contiguous")
 def contiguous(input: Tensor, memory_format: Any = _device.contiguous_format) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
+    if memory_format is _CONTIGUOUS and input._a.flags.c_contiguous:
+        return input
     if memory_format in _CHANNELS_LAST:
         channels_last_array(input._a, memory_format)
     elif _dense(input._a):

@@ -214,3 +214,56 @@ static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
     END
     Py_RETURN_TRUE;
 }
+
+/* Sums of few elements in the order in which NumPy's add.reduce adds them, hence with its bits: along rows eight sums
+ * side by side, across rows one row after the other; zero comes first, which makes a sum of -0.0 one of 0.0. */
+#define ADD_UP(TYPE)                                                                                                   \
+    static TYPE add_row_##TYPE(const TYPE *x, Py_ssize_t n) {                                                          \
+        if (n < 8) {                                                                                                   \
+            TYPE sum = (TYPE)-0.0;                                                                                     \
+            for (Py_ssize_t i = 0; i < n; i++) sum += x[i];                                                            \
+            return sum;                                                                                                \
+        }                                                                                                              \
+        TYPE r[8];                                                                                                     \
+        Py_ssize_t i = 8;                                                                                              \
+        for (int k = 0; k < 8; k++) r[k] = x[k];                                                                       \
+        for (; i < n - n % 8; i += 8)                                                                                  \
+            for (int k = 0; k < 8; k++) r[k] += x[i + k];                                                              \
+        TYPE sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));                                  \
+        for (; i < n; i++) sum += x[i];                                                                                \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+    static void add_up_##TYPE(const TYPE *x, TYPE *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {            \
+        for (; outer; outer--, x += n * inner, out += inner) {                                                         \
+            if (inner == 1) {                                                                                          \
+                out[0] = 0 + add_row_##TYPE(x, n);                                                                     \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (Py_ssize_t k = 0; k < inner; k++) out[k] = 0 + x[k];                                                  \
+            for (Py_ssize_t i = 1; i < n; i++)                                                                         \
+                for (Py_ssize_t k = 0; k < inner; k++) out[k] += x[i * inner + k];                                     \
+        }                                                                                                              \
+    }
+
+ADD_UP(float)
+ADD_UP(double)
+
+/* add_up(x, axis, out): the sum along one axis of up to 128 elements. */
+static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !PyLong_Check(args[1])) Py_RETURN_FALSE;
+    int single = readable(args[0], F32) && writable(args[2], F32);
+    if (!single && !(readable(args[0], F64) && writable(args[2], F64))) Py_RETURN_FALSE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t axis = PyLong_AsSsize_t(args[1]), outer = 1, inner = 1;
+    if (axis == -1 && PyErr_Occurred()) return NULL;
+    axis += axis < 0 ? a->nd : 0;
+    if (axis < 0 || axis >= a->nd) Py_RETURN_FALSE;
+    for (int i = 0; i < a->nd; i++) *(i < axis ? &outer : &inner) *= i == axis ? 1 : a->dimensions[i];
+    Py_ssize_t n = a->dimensions[axis];
+    if (n < 1 || n > 128 || outer * inner != count_of(args[2])) Py_RETURN_FALSE;
+    if (single)
+        add_up_float(data_of(args[0]), data_of(args[2]), outer, n, inner);
+    else
+        add_up_double(data_of(args[0]), data_of(args[2]), outer, n, inner);
+    Py_RETURN_TRUE;
+}

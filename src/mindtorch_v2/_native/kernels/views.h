@@ -34,3 +34,27 @@ static PyObject *expand(PyObject *module, PyObject *const *args, Py_ssize_t coun
     }
     return view_of(args[0], (int)nd, shape, strides);
 }
+
+INLINE int read_sizes(PyObject *tuple, Py_ssize_t *sizes) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        PyObject *size = PyTuple_GET_ITEM(tuple, i);
+        if (!PyLong_CheckExact(size)) return 0;
+        sizes[i] = PyLong_AsSsize_t(size);
+        if (sizes[i] == -1 && PyErr_Occurred()) return 0;
+    }
+    return 1;
+}
+
+/* look(a, shape, strides in bytes): the memory of an array looked at otherwise, or False for what is not plain. That it
+ * stays inside of that memory is the caller's concern. */
+static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS];
+    if (count != 3 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2])) Py_RETURN_FALSE;
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
+    if (n > MOST_DIMS || n != PyTuple_GET_SIZE(args[2])) Py_RETURN_FALSE;
+    if (!read_sizes(args[1], shape) || !read_sizes(args[2], strides)) {
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
+    return view_of(args[0], (int)n, shape, strides);
+}

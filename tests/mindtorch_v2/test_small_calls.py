@@ -1,0 +1,268 @@
+"""Short ways for small tensors give what the long ways give: values, dtypes, strides, places in the graph, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _forward
+from mindtorch_v2._op import OPS, Op
+from mindtorch_v2.kernels import compiled, reduce
+
+
+def in_place_rows() -> list[Op]:
+    """Elementwise rows in place with several tensors, whose kernel writes into the first of them."""
+    found = []
+    for op in OPS.values():
+        if op.kind != "mutate" or op.base is None or op.base.rule in (None, "compare"):
+            continue
+        kernel = op.base.ufunc if op.base.ufunc is not None else op.base.kernel
+        if _forward.takes_out(kernel) and sum(a.is_tensor for a in op.schema.arguments) > 1:
+            found.append(op)
+    return found
+
+
+@pytest.mark.parametrize("op", in_place_rows(), ids=lambda op: op.qualified)
+@pytest.mark.parametrize("size", [3, 3000])
+def test_a_tensor_may_be_its_own_operand(op: Op, size: int) -> None:
+    """The kernel has read an element for the last time before it writes it."""
+    dtype = torch.float32 if "f" in op.base.takes else torch.int64  # type: ignore[union-attr]
+    start = torch.linspace(1, 9, size).to(dtype)
+    numbers = [0.75 for a in op.schema.arguments if a.type in ("Scalar", "float")]
+    positional = [a for a in op.schema.arguments[1:] if not a.kwarg_only]
+    named = {a.python_name: 0.75 for a in op.schema.arguments if a.kwarg_only}
+
+    def run(t: Any, operand: Any) -> Any:
+        values = iter(numbers)
+        return op.function(t, *(operand if a.is_tensor else next(values) for a in positional), **named)
+
+    alone, apart = start.clone(), start.clone()
+    assert run(alone, alone) is alone
+    run(apart, start.clone())
+    assert torch.equal(alone, apart)
+    assert alone._version == 1
+
+
+def test_a_tensor_that_is_its_own_operand_keeps_its_place_in_the_graph() -> None:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * 1
+    y.add_(y, alpha=2)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+INTEGERS: list[tuple[Callable[[Any], Any], list[Any]]] = [
+    (lambda k: k % 3, [1, 2, 0, 1, 2]),
+    (lambda k: k**2, [4, 1, 0, 1, 4]),
+    (lambda k: k**0, [1, 1, 1, 1, 1]),
+    (lambda k: k.clamp(-1, 1), [-1, -1, 0, 1, 1]),
+    (lambda k: k.clamp(min=0), [0, 0, 0, 1, 2]),
+    (lambda k: k / 2, [-1.0, -0.5, 0.0, 0.5, 1.0]),
+    (lambda k: k + 0.5, [-1.5, -0.5, 0.5, 1.5, 2.5]),
+    (lambda k: k * 1.5, [-3.0, -1.5, 0.0, 1.5, 3.0]),
+    (lambda k: k.min(), -2),
+    (lambda k: k.max(), 2),
+    (lambda k: k.sum(), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "expected"), INTEGERS)
+def test_integers_and_numbers(call: Callable[[Any], Any], expected: Any) -> None:
+    k = torch.arange(-2, 3)
+    got = call(k)
+    assert got.tolist() == expected
+    assert got.dtype is (torch.float32 if isinstance(np.ravel(expected)[0], np.floating) else torch.int64)
+    assert call(torch.arange(-3, 3)[1:]).tolist() == expected  # a view
+
+
+def test_integers_meet_numbers_in_the_default_dtype() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert (torch.arange(3) + 0.1).tolist() == [0.1, 1.1, 2.1]
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_integers_without_short_way_say_what_they_said() -> None:
+    k = torch.arange(4)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        k % 0
+    with pytest.raises(RuntimeError, match="negative integer powers"):
+        k**-1
+    with pytest.raises(RuntimeError, match="At least one of 'min' or 'max'"):
+        k.clamp()
+    with pytest.raises(RuntimeError, match="without overflow"):
+        k + 2**63
+
+
+def test_a_scaled_sum_is_that_of_the_long_way() -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0])
+    assert torch.add(x, y, alpha=2).tolist() == [7.0, 12.0]
+    assert torch.sub(x, y, alpha=0.5).tolist() == [-0.5, -0.5]
+    assert torch.add(torch.ones(2, 1), y, alpha=2).tolist() == [[7.0, 11.0]] * 2
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.add(x, torch.ones(3), alpha=2)
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        torch.add(torch.arange(2), torch.arange(2), alpha=0.5)
+
+
+def test_bounds_keep_nan() -> None:
+    got = torch.tensor([float("nan"), 2.0, -3.0]).clamp(0, 1)
+    assert got[0].isnan()
+    assert got[1:].tolist() == [1.0, 0.0]
+
+
+RANGES: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    ((5,), {}), ((0,), {}), ((2, 7), {}), ((2, 9, 3), {}), ((2.5,), {}), ((0, 1, 0.25), {}), ((1.0, 4), {}),
+    ((5,), {"dtype": torch.float32}), ((1, 5), {"dtype": torch.int32}), ((5,), {"dtype": torch.bfloat16}),
+    ((5, 0, -2), {}), ((5,), {"device": "cpu"}), ((True,), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "options"), RANGES)
+def test_short_ranges_are_those_of_the_long_way(args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    short = torch.arange(*args, **options)
+    given = dict(zip(("start", "end", "step") if len(args) > 1 else ("end",), args, strict=False))
+    long = torch.arange(**given, **options)
+    assert short.dtype is long.dtype
+    assert torch.equal(short, long)
+
+
+def test_new_tensors_of_all_spellings() -> None:
+    x = torch.zeros(2, 3)
+    for made in (
+        torch.zeros((2, 3)), torch.zeros(2, 3, device="cpu"), torch.zeros([2, 3]), torch.zeros(x.shape),
+        torch.zeros_like(x), x.new_zeros(2, 3), x.new_zeros((2, 3)), x.new_full((2, 3), 0.0), torch.full((2, 3), 0.0),
+        torch.zeros(torch.tensor(2), 3), torch.full_like(x, 0), torch.zeros(2, 3, dtype=torch.float32),
+    ):  # fmt: skip
+        assert made.dtype is torch.float32
+        assert torch.equal(made, x)
+    assert torch.full((2,), 3).dtype is torch.int64
+    assert torch.full((2,), True).dtype is torch.bool
+    assert x.new_ones(2, dtype=torch.int64).tolist() == [1, 1]
+    assert x.long().new_full((2,), 7).tolist() == [7, 7]
+    assert torch.ones_like(x.t()).stride() == (1, 3)
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        torch.zeros(-1)
+    with pytest.raises(TypeError):
+        torch.zeros(1.5)
+
+
+def test_new_tensors_live_where_the_default_says() -> None:
+    with torch.device("meta"):
+        assert torch.zeros(2).is_meta
+        assert torch.arange(3).is_meta
+        assert torch.full((2,), 1.0).is_meta
+    assert torch.ones(2, device="meta").is_meta
+
+
+def test_parts_are_views_of_the_whole() -> None:
+    x = torch.arange(12).reshape(3, 4)
+    for part, expected in (
+        (x.split(2)[1], x[2:]), (x.split(3, 1)[1], x[:, 3:]), (x.chunk(2, -1)[0], x[:, :2]), (x.unbind()[2], x[2]),
+        (x.chunk(5)[2], x[2:]), (x.split(9)[0], x),
+    ):  # fmt: skip
+        assert torch.equal(part, expected)
+        assert part.data_ptr() == expected.data_ptr()
+        assert part._is_view()
+    assert len(torch.zeros(0, 2).split(2)) == 1
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        x.chunk(0)
+
+
+def test_expanded_and_strided_views() -> None:
+    b = torch.tensor([[1.0, 2.0, 3.0]])
+    for wide in (b.expand(2, 3), b.expand(2, -1), b.expand((2, 3)), b.expand_as(torch.zeros(2, 3))):
+        assert wide.tolist() == [[1.0, 2.0, 3.0]] * 2
+        assert wide.stride() == (0, 1)
+        assert wide.data_ptr() == b.data_ptr()
+    assert b.t().expand(-1, 2).tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
+    with pytest.raises(RuntimeError, match="must match the existing size"):
+        b.expand(2, 4)
+    with pytest.raises(RuntimeError, match="non-existing dimension"):
+        b.expand(-1, 1, 3)
+    x = torch.arange(6.0)
+    assert x.as_strided((2, 2), (3, 1)).tolist() == [[0.0, 1.0], [3.0, 4.0]]
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
+        x.as_strided((2, 4), (3, 1))
+
+
+def test_conversions_to_what_a_tensor_is_already() -> None:
+    x = torch.ones(2)
+    assert x.to("cpu") is x
+    assert x.to(torch.device("cpu")) is x
+    assert x.to(torch.float32) is x
+    assert x.float() is x
+    assert x.cpu() is x
+    assert x.contiguous() is x
+    assert x.double().dtype is x.to(torch.float64).dtype is torch.float64
+    assert x.to(torch.float32, copy=True) is not x
+    y = torch.ones(2, requires_grad=True)
+    y.double().sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]
+
+
+SHAPES = [(1,), (7,), (2, 9), (3, 1), (5, 130), (4, 3, 8), (2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_have_the_bits_of_numpy(shape: tuple[int, ...], dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    a = (rng.standard_normal(shape) * 10 ** rng.uniform(-3, 3, shape)).astype(dtype)
+    for axis in range(-a.ndim, a.ndim):
+        for x in (a, np.full(shape, -0.0, dtype)):
+            for keepdim in (False, True):
+                expected = np.add.reduce(x, axis, keepdims=keepdim)
+                got = torch.from_numpy(x).sum(axis, keepdim=keepdim).numpy()
+                if x.ndim > 1:
+                    assert got.tobytes() == np.asarray(expected).tobytes()
+                assert got.shape == np.shape(expected)
+
+
+@pytest.mark.skipif(compiled.C is None, reason="the compiled kernels are not built")
+def test_the_compiled_sum_refuses_what_it_does_not_take() -> None:
+    x = np.ones((2, 3), np.float32)
+    out = np.empty(2, np.float32)
+    assert compiled.C.add_up(x, 1, out) is True
+    assert compiled.C.add_up(x.T, 0, out) is False
+    assert compiled.C.add_up(x, 2, out) is False
+    assert compiled.C.add_up(x, 0, out) is False
+    assert compiled.C.add_up(np.ones((1, 129), np.float32), 1, out[:1]) is False
+    assert compiled.C.add_up(x.astype(np.int64), 1, out) is False
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4)])
+def test_moments_are_those_of_the_long_way(shape: tuple[int, ...]) -> None:
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for dim, axis in ((None, None), (-1, -1), (a.ndim - 1, -1), (0, 0)):
+        for keepdim in (False, True):
+            got = reduce.var(a, dim, 1, keepdim)
+            expected = np.var(a, axis, ddof=1, keepdims=keepdim)
+            assert got.shape == np.shape(expected)
+            np.testing.assert_allclose(got, expected, 1e-5)
+
+
+def test_extremes_and_truth_of_a_few() -> None:
+    x = torch.tensor([[1.0, float("nan"), -2.0], [4.0, 0.0, 4.0]])
+    assert x.min().isnan()
+    assert x.amax(1)[0].isnan()
+    assert x.amin(0, keepdim=True).shape == (1, 3)
+    values, indices = x.max(1)
+    assert indices.tolist() == [1, 0]
+    assert values[1] == 4
+    assert x.min(-1, keepdim=True).indices.tolist() == [[1], [1]]
+    assert (x > 0).any(1).tolist() == [True, True]
+    assert (x > 0).all(dim=0, keepdim=True).tolist() == [[True, False, False]]
+    assert x.any()
+    assert not x.all()
+    assert torch.zeros(0).all()
+    assert torch.ones(2, dtype=torch.uint8).all().dtype is torch.uint8
+    with pytest.raises(IndexError):
+        x.max(2)
+    with pytest.raises(RuntimeError, match="numel\\(\\) == 0"):
+        torch.zeros(0).min()
