@@ -20,10 +20,10 @@ from . import creation
 from .data import array_of, recast, usable
 from .view import _detach, _detach_
 
-# Conversions that raise no flags of floating point.
+# Conversions that raise no flags of floating point, and keep the order in memory.
 _WITHOUT_FLAGS = (
     "device is None and dtype is not None and (input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
-    " or dtype.np is F64 and input._a.dtype is F32)"
+    " or dtype.np is F64 and input._a.dtype is F32) and input._a.flags.c_contiguous"
 )
 
 

@@ -138,6 +138,7 @@ def _check_clamp(self: Any, *bounds: Any) -> None:
 
 _check_clamp.by_types = True  # type: ignore[attr-defined]
 
+_BETWEEN_INTEGERS = "input._a.dtype is I64 and input._ag is None and (min is None or type(min) is int) and (max is None or type(max) is int)"
 clamp_scalar = Op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     kernels.clamp,
@@ -146,11 +147,7 @@ clamp_scalar = Op(
     label="clamp",
     promotes=("min", "max"),
     check=_check_clamp,
-    fast=(
-        "input._a.dtype is I64 and input._ag is None and (min is None or type(min) is int)"
-        " and (max is None or type(max) is int)",
-        kernels.clamp_integers,
-    ),
+    fast=(_BETWEEN_INTEGERS, kernels.clamp_integers),
     node="ClampBackward1",
     formulas={"self": lambda g, self, min, max: kept(g, _within(self, min, max))},
 )
