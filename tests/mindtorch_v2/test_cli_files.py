@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,15 @@ def test_convert_goes_by_the_end_of_the_name(folder: Path, tmp_path: Path, capsy
     code, _, errors = run(capsys, "convert", folder / "before.json", tmp_path / "nowhere" / "trace.json")
     assert code == 2
     assert "no such folder" in errors
+
+
+def test_a_format_whose_extra_is_missing_names_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, errors = run(capsys, "convert", folder / "before.json", tmp_path / "events.parquet")
+    assert code == 2
+    assert errors == "mindtorch: writing Parquet needs pyarrow: pip install 'mindtorch-v2[parquet]'\n"
 
 
 def test_report_writes_one_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,10 @@ def write_capture(capture: Capture, path: str) -> None:
     if not any(path.lower().endswith(suffix) for suffix in FORMATS):
         raise UserError(f"cannot tell the format of {path!r} from its name; end it with one of {known_suffixes()}")
     with Working(f"writing {path}"):
-        write(capture, path)
+        try:
+            write(capture, path)
+        except ImportError as error:  # of an extra, whose name the error tells
+            raise UserError(str(error)) from error
 
 
 def known_suffixes() -> str:
