@@ -235,3 +235,39 @@ def test_entries_of_a_checkpoint_can_be_read_one_by_one(tmp_path: Path) -> None:
     assert {"data.pkl", "data/0", "version"} <= set(reader.get_all_records())
     assert reader.has_record("data/0")
     assert reader.get_record("data/0") == struct.pack("=2f", 1, 1)
+
+
+def archive_in_order(order: bytes | None) -> io.BytesIO:
+    """A checkpoint of [1, 2] that says (or does not say) what order its bytes are in."""
+    saved, made = io.BytesIO(), io.BytesIO()
+    torch.save(torch.tensor([1, 2], dtype=torch.int16), saved)
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(made, "w") as new:
+        for name in old.namelist():
+            is_mark = name.endswith("/byteorder")
+            if not is_mark or order is not None:
+                new.writestr(name, order if is_mark and order is not None else old.read(name))
+    made.seek(0)
+    return made
+
+
+def test_bytes_are_read_in_the_order_the_file_names() -> None:
+    assert torch.load(archive_in_order(b"little")).tolist() == [1, 2]
+    assert torch.load(archive_in_order(b"big")).tolist() == [256, 512]
+
+
+@pytest.mark.parametrize("order", [b"middle", b"", b"little\n", b"\xff"])
+def test_an_unknown_order_of_bytes_is_refused(order: bytes) -> None:
+    with pytest.raises(ValueError, match="Unknown endianness type"):
+        torch.load(archive_in_order(order))
+
+
+@pytest.mark.parametrize(
+    ("default", "values"), [(None, [1, 2]), ("NATIVE", [1, 2]), ("LITTLE", [1, 2]), ("BIG", [256, 512])]
+)
+def test_files_without_a_mark_are_read_as_the_default_says(default: str | None, values: list[int]) -> None:
+    options = torch.serialization
+    try:
+        options.set_default_load_endianness(None if default is None else options.LoadEndianness[default])
+        assert torch.load(archive_in_order(None)).tolist() == values
+    finally:
+        options.set_default_load_endianness(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import sys
 from collections.abc import Iterator
 from mmap import MAP_PRIVATE
 from typing import Any
@@ -25,10 +26,16 @@ def get_default_load_endianness() -> LoadEndianness | None:
 
 
 def set_default_load_endianness(endianness: Any) -> None:
-    """Remember an order of bytes; files carry a mark of theirs."""
+    """Say what order of bytes files have that carry no mark of theirs."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError(f"Invalid argument type in function set_default_load_endianness: {type(endianness).__name__}")
     _values["endianness"] = endianness
+
+
+def load_byte_order() -> str:
+    """The order of bytes of files without a mark, by its name."""
+    default = get_default_load_endianness()
+    return sys.byteorder if default in (None, LoadEndianness.NATIVE) else default.name.lower()
 
 
 def get_crc32_options() -> bool:

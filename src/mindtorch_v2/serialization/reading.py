@@ -21,6 +21,7 @@ import numpy as np
 from .. import _device
 from .._meta import meta
 from . import names, safe
+from .options import load_byte_order
 from .rebuild import LoadedStorage, StorageType
 from .writing import MAGIC, PROTOCOL
 
@@ -277,8 +278,17 @@ def _load_archive(file: Any, place: Place, trusted: bool, options: dict[str, Any
             "this is a TorchScript archive, which mindtorch_v2 cannot run; save the module's state_dict with torch.save"
         )
     text = archive.read("data.pkl")
-    order = archive.read("byteorder").decode("latin1") if "byteorder" in archive.entries else sys.byteorder
-    return _unpickle(text, 0, _archive_storages(archive, place, order), trusted, options)[0]
+    return _unpickle(text, 0, _archive_storages(archive, place, _byte_order(archive)), trusted, options)[0]
+
+
+def _byte_order(archive: _Archive) -> str:
+    """What the archive says of itself, else what `set_default_load_endianness` said, else this machine's."""
+    if "byteorder" not in archive.entries:
+        return load_byte_order()
+    order = archive.read("byteorder").decode("latin1")
+    if order not in ("little", "big"):
+        raise ValueError(f"Unknown endianness type: {order[:40]!r}; a checkpoint's is 'little' or 'big'")
+    return order
 
 
 def _archive_storages(archive: _Archive, place: Place, order: str) -> Callable[[Any], LoadedStorage]:
