@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
 from .. import _tap
