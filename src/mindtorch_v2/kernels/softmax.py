@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from .._errors import wrap_dim
 from . import compiled
 from .checks import is_float, not_implemented
 from .compiled import by_rows
+from .passes import BLOCK
 from .precision import narrow, wide
-from .totals import SMALL, Array, dot_rows, reduced, total
+from .totals import SMALL, Array, dot_rows, reduced, row_sums, total
 
 # Sums of plain exponentials between these bounds lost nothing to overflow, and nothing that counts to underflow.
 SAFE_SUMS = 1e-15, 1e26
@@ -26,6 +28,9 @@ def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     fused = by_rows("softmax", x) if axis == x.ndim - 1 else None
     if fused is not None:
         return narrow(fused, out).reshape(a.shape)
+    blocked = _softmax_in_blocks(x) if _is_plain(x, axis) else None
+    if blocked is not None:
+        return narrow(blocked, out).reshape(a.shape)
     exp, sums, _ = _exponentials(x, axis)
     if exp.size > SMALL:
         np.reciprocal(sums, out=sums)
@@ -41,6 +46,9 @@ def log_softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Ar
     fused = by_rows("log_softmax", x) if axis == x.ndim - 1 else None
     if fused is not None:
         return narrow(fused, out).reshape(a.shape)
+    blocked = _log_softmax_in_blocks(x) if _is_plain(x, axis) else None
+    if blocked is not None:
+        return narrow(blocked, out).reshape(a.shape)
     exp, sums, peak = _exponentials(x, axis)
     np.log(sums, out=sums)
     # Two subtractions keep the digits that the sum of a large peak and a small logarithm would lose.
@@ -61,6 +69,45 @@ def _prepared(name: str, a: Array, dim: int, dtype: np.dtype[Any] | None) -> tup
     return axis, x if a.ndim else x.reshape(1), out
 
 
+def _is_plain(x: Array, axis: int) -> bool:
+    """Whether there are many rows, side by side, whose exponentials need no peaks subtracted, as far as a sample shows."""
+    many = axis == x.ndim - 1 and x.size > SMALL and x.size >= 4 * x.shape[-1]
+    return many and bool(np.maximum.reduce(x.reshape(-1)[:SAMPLE]) <= SAFE_PEAK)
+
+
+def _are_safe(sums: Array) -> bool:
+    low, high = SAFE_SUMS
+    return bool(np.minimum.reduce(sums, axis=None) >= low and np.maximum.reduce(sums, axis=None) <= high)
+
+
+def _blocks(rows: Array) -> Iterator[slice]:
+    """Stretches of rows that stay in the cache."""
+    step = max(BLOCK // rows.shape[1], 1)
+    return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+def _softmax_in_blocks(x: Array) -> Array | None:
+    """softmax of rows; None where plain exponentials are out of bounds, which shows in their sums."""
+    rows = x.reshape(-1, x.shape[-1])
+    result, sums = np.empty_like(rows), np.empty((len(rows), 1), x.dtype)
+    for part in _blocks(rows):
+        exp = np.exp(rows[part], out=result[part])
+        sums[part, 0] = row_sums(exp)
+        exp *= np.reciprocal(sums[part])
+    return result if _are_safe(sums) else None
+
+
+def _log_softmax_in_blocks(x: Array) -> Array | None:
+    """The same for log_softmax."""
+    rows = x.reshape(-1, x.shape[-1])
+    result, sums = np.empty_like(rows), np.empty((len(rows), 1), x.dtype)
+    for part in _blocks(rows):
+        exp = np.exp(rows[part], out=result[part])
+        sums[part, 0] = row_sums(exp)
+        np.subtract(rows[part], np.log(sums[part]), out=exp)
+    return result if _are_safe(sums) else None
+
+
 def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
     """``exp(x - peak)``, its sums along ``axis`` and the peaks; None for peaks of zero."""
     if x.size == 0:
@@ -69,7 +116,7 @@ def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
         # Without a pass for the peaks and one to subtract them; what is out of bounds shows in the sums.
         exp = compiled.exp(x)
         sums = total(exp, (axis,), True)
-        if np.minimum.reduce(sums, axis=None) >= SAFE_SUMS[0] and np.maximum.reduce(sums, axis=None) <= SAFE_SUMS[1]:
+        if _are_safe(sums):
             return exp, sums, None
     peak = reduced(np.maximum, x, (axis,), True)
     exp = np.subtract(x, peak)

@@ -142,7 +142,7 @@ def _sum_middle(a: Array) -> Array:
     if n == 1:
         return a[:, 0].copy()  # callers may write into a sum
     if inner == 1 and outer > 1:
-        return _sum_rows(a[:, :, 0])[:, None]
+        return row_sums(a[:, :, 0])[:, None]
     ones = ONES[a.dtype]
     if outer == 1 and inner == 1 and a.strides[1] == a.itemsize:
         return _sum_all(a.reshape(-1)).reshape(1, 1, 1)
@@ -159,7 +159,8 @@ def _sum_middle(a: Array) -> Array:
     return summed
 
 
-def _sum_rows(a: Array) -> Array:
+def row_sums(a: Array) -> Array:
+    """The sum of each row of a matrix of floats; it may come in float64."""
     rows, n = a.shape
     if n <= ROW_TERMS:
         return np.asarray(a.dot(ONES[a.dtype][:n]))
