@@ -139,7 +139,6 @@ _ELSEWHERE = {
     "load": "serialization",
     "save": "serialization",
     "vmap": "func",
-    **{f"{name}_window": "signal.windows" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")},
 }
 __getattr__ = _missing.attribute_finder(__name__, _ELSEWHERE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -58,9 +59,11 @@ def _describe(argument: Argument, part: Any) -> tuple[Any, Any, str, Any]:
         return [], [], "", None
     if isinstance(part, tuple) and part and part[0] == "list":
         entries = part[1:]
-        if argument.is_tensor_list:
+        if argument.is_tensor_list or any(type(p) is int for p in entries):
             rows = [_describe_tensor(p) for p in entries if type(p) is int]
             return [r[0] for r in rows], [r[1] for r in rows], "TensorList", None
+        if any(p[0] != "value" for p in entries):
+            return [], [], "", None
         exact = _EXACT.get(argument.type.partition("[")[0])
         values = [p[2] if exact is None else exact(p[2]) for p in entries]
         return [], [], "ScalarList", values
@@ -91,6 +94,9 @@ def _describe_tensor(part: int) -> tuple[Any, Any, str, Any]:
     shape, strides, np_dtype = _tap.LAYOUTS[part]
     size = np_dtype.itemsize
     known = FROM_NUMPY.get(np_dtype)
+    if 0 in shape:
+        # NumPy has no strides where there are no elements.
+        strides = tuple(size * math.prod(max(n, 1) for n in shape[d + 1 :]) for d in range(len(shape)))
     return list(shape), [s // size for s in strides], known.cpp_name if known else str(np_dtype), None
 
 
@@ -103,6 +109,33 @@ def layout_of(t: Tensor) -> int:
 def intern_tensors(tensors: Iterable[Any]) -> int:
     """Inputs id of a plain sequence of tensors (autograd nodes, custom functions)."""
     return _tap.intern_inputs(_PlainInputs(freeze(tuple(input_key(t) for t in tensors))))
+
+
+def intern_arguments(arguments: Iterable[Any]) -> int:
+    """Inputs id of the arguments of a custom function: what is neither a tensor nor made of numbers is left out."""
+    shown = (a for a in arguments if isinstance(a, Tensor) or _kind(a) is not None)
+    return _tap.intern_inputs(_PlainInputs(_plain_key(a) for a in shown))
+
+
+def _kind(value: Any) -> Any:
+    """The kind of a number, of None and of lists and tuples of those; None for everything else."""
+    if value is None or isinstance(value, (bool, int, float, complex)):
+        return "None" if value is None else type(value)
+    if isinstance(value, tuple):
+        kinds = tuple(map(_kind, value))
+        return None if None in kinds else ("tuple", kinds)
+    if isinstance(value, list) and value:
+        kinds = tuple({_kind(v) for v in value if v is not None})
+        return ("list", kinds) if len(kinds) < 2 and None not in kinds else None
+    return None
+
+
+def _plain_key(value: Any) -> Any:
+    """The key of one such argument; lists show their numbers, tuples only that they are there."""
+    if isinstance(value, (list, tuple)):
+        numbers = isinstance(value, list) and isinstance(value[0], (bool, int, float, complex))
+        return input_argument(value if numbers else None)
+    return input_argument(value)
 
 
 def inputs_id(arguments: tuple[Any, ...], of_schema: bool) -> int:
@@ -119,9 +152,9 @@ class _PlainInputs(tuple[Any, ...]):
 
 
 def describe_plain(key: Any) -> _tap.InputRecord:
-    """Describe an inputs key made by `intern_tensors`."""
-    anything = Argument("input", "Tensor", False, None, False)
-    return describe_inputs((anything,) * len(key), key)
+    """Describe an inputs key made by `intern_tensors` or `intern_arguments`."""
+    tensor, other = (Argument("input", kind, False, None, False) for kind in ("Tensor", "Any"))
+    return describe_inputs(tuple(tensor if type(part) is int else other for part in key), key)
 
 
 _tap.describe_plain = describe_plain

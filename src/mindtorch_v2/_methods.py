@@ -71,6 +71,8 @@ Parameter.__str__ = _parameter_repr  # type: ignore[assignment, method-assign]
 @method
 def __format__(self: Tensor, spec: str) -> str:
     if type(self) is Tensor and self._a.ndim == 0 and type(self._a) is not MetaArray:
+        if _tap.SLOT.recorder is not None:
+            return format(item(self.detach()), spec)
         return _tensor_str.format_scalar(self._a, spec, dtype_name=self.dtype.name)
     return object.__format__(self, spec)
 
@@ -283,7 +285,7 @@ Tensor.type = _type  # type: ignore[attr-defined]
 
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    return convert.to_dtype(self, other.dtype)
+    return convert.type_as(self, other)
 
 
 @method
@@ -355,7 +357,7 @@ def new_tensor(
 
 @method
 def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, device: Any = None, **kw: Any) -> Tensor:
-    return creation.empty_strided(size, stride, dtype=dtype or self.dtype)
+    return creation.new_empty_strided(self, size, stride, dtype=dtype, device=device)
 
 
 def legacy(args: tuple[Any, ...], d: DType) -> Tensor:

@@ -282,6 +282,7 @@ def in_place(
     calls: Callable[..., Any] | None = None,
     inner: tuple[Op, tuple[str, ...]] | None = None,
     overload: str | None = None,
+    event: str | None = None,
     **formulas: Any,
 ) -> Op:
     """The row of `op_`, derived from the row of `op`; formulas and the overload's name are given where they differ."""
@@ -306,6 +307,7 @@ def in_place(
         method=op.method,
         base=op,
         out=False,
+        event=event,
     )
 
 

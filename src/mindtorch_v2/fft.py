@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._op import OPS
-from .ops.ranges import arange
+from .ops import fourier
 
 _NAMES = (
     "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn fftshift "
@@ -17,20 +17,14 @@ globals().update({name: OPS[f"fft_{name}"].function for name in _NAMES})
 def fftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
             layout: Any = None) -> Any:  # fmt: skip
     """The frequencies of a transform of length n."""
-    made = arange(n, dtype=dtype, device=device) if dtype is not None else arange(float(n), device=device)
-    made = made.clone()
-    half = (n + 1) // 2
-    made[half:] = arange(-(n // 2), 0, dtype=made.dtype)
-    made = made * (1.0 / (n * d))
+    made = fourier.fftfreq(n, d, dtype=dtype, device=device)
     return made.requires_grad_() if requires_grad else made
 
 
 def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
              layout: Any = None) -> Any:  # fmt: skip
     """The frequencies of a real transform of length n."""
-    count = n // 2 + 1
-    made = arange(count, dtype=dtype, device=device) if dtype is not None else arange(float(count), device=device)
-    made = made * (1.0 / (n * d))
+    made = fourier.rfftfreq(n, d, dtype=dtype, device=device)
     return made.requires_grad_() if requires_grad else made
 
 

@@ -8,13 +8,9 @@ from ._bind import public_functions
 
 
 def _functions() -> dict[str, Any]:
-    """The operators named `special_…`, and the few that have no row of that name."""
+    """The operators named `special_…`."""
     table = public_functions()
-    found = {name.removeprefix("special_"): f for name, f in table.items() if name.startswith("special_")}
-    for name in ("softmax", "log_softmax", "logsumexp"):
-        if name in table:
-            found.setdefault(name, table[name])
-    return found
+    return {name.removeprefix("special_"): f for name, f in table.items() if name.startswith("special_")}
 
 
 globals().update(_functions())

@@ -59,6 +59,13 @@ def test_hooks_of_a_leaf_run_in_torchs_order() -> None:
     assert calls == ["tensor", "pre", "accumulated", "post"]
 
 
+def test_hooks_after_accumulation_return_nothing() -> None:
+    x = torch.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad)
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks should return None"):
+        x.sum().backward()
+
+
 @pytest.mark.parametrize(
     ("hook", "error", "text"),
     [

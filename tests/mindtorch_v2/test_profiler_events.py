@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.autograd import profiler_util
 from mindtorch_v2.autograd.profiler_util import (
     EventList,
     EventMetadata,
@@ -241,3 +242,39 @@ def test_a_hand_made_event_has_all_its_values_itself() -> None:
     event = FunctionEvent(1, "mine", 2, 3.0, 7.0)
     assert vars(event)["count"] == 1
     assert vars(event)["self_cpu_percent"] == vars(event)["total_cpu_percent"] == -1
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda event: event.append_cpu_child(5), "Expected child to be a FunctionEvent, got int"),
+        (lambda event: event.set_cpu_parent(None), "Expected parent to be a FunctionEvent, got NoneType"),
+        (lambda event: FunctionEventAvg().add(5), "Expected other to be a FunctionEvent or FunctionEventAvg, got int"),
+        (lambda event: EventList([event]).key_averages(), "Expected tree to be built before calling key_averages"),
+    ],
+)
+def test_what_is_no_event_is_refused_in_torchs_words(call: Any, text: str) -> None:
+    with pytest.raises(AssertionError, match=text):
+        call(FunctionEvent(1, "a", 1, 0, 10))
+
+
+def test_names_and_frames_that_torch_leaves_out() -> None:
+    assert [profiler_util._filter_name(name) for name in ("[memory]", "aten::is_leaf", "aten::mm")] == [
+        True,
+        True,
+        False,
+    ]
+    kept = profiler_util._filter_stack_entry
+    assert [kept(entry) for entry in ("torch/autograd/__init__.py(9): backward", "net.py(3): backward")] == [
+        False,
+        True,
+    ]
+    assert profiler_util._rewrite_name("ProfilerStep#3") == "ProfilerStep#3"
+    assert profiler_util._rewrite_name("ProfilerStep#3", with_wildcard=True) == "ProfilerStep*"
+
+
+def test_events_in_any_list_make_a_table() -> None:
+    events = EventList([FunctionEvent(1, "a", 1, 0, 10), FunctionEvent(2, "b", 1, 20, 50)])
+    events._build_tree()
+    wanted = events.table(sort_by="cpu_time", header="H", row_limit=1, time_unit="ms")
+    assert profiler_util._build_table(list(events), "cpu_time", "H", 1, time_unit="ms") == wanted

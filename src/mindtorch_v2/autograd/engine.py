@@ -137,6 +137,8 @@ class _Task:
         self.waiting = _count_edges(starts)
         if self.wanted is not None:
             self._find_needed(starts)
+        if len(roots) > 1 and _tap.SLOT.recorder is not None:
+            self._deliver_recorded(roots)
         while roots:
             self._deliver(*roots.pop(0))
         for node in dict.fromkeys(starts):
@@ -151,6 +153,16 @@ class _Task:
             self._run_all()
         finally:
             _tap.speak()
+
+    def _deliver_recorded(self, roots: list[tuple[Any, Tensor]]) -> None:
+        """Hand several roots their gradients, which torch does by a node of its own."""
+        name, seq = "torch::autograd::GraphRoot", _tap.sequence_number(True)
+        with _tap.region(_tap.event_id(f"autograd::engine::evaluate_function: {name}"), seq):
+            with _tap.region(_tap.event_id(name, _tap.BACKWARD_FUNCTION), seq):
+                given = list(roots)
+                roots.clear()
+            while given:
+                self._deliver(*given.pop(0))
 
     def _run_all(self) -> None:
         """Run the nodes that are ready, newest first, until none is left."""
@@ -371,7 +383,8 @@ class _Task:
                 _announce(node)
         if node.hooks is not None:
             for hook in list(node.hooks.accumulated.values()):
-                hook(node.variable)
+                if hook(node.variable) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
             _after(node, (), (node.grad,))
 
 

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .. import _tap
+from .._device import preserve_format
 from .._tensor import Tensor
 from . import engine
 from .engine import door
@@ -57,7 +59,11 @@ def _implicit(output: Tensor) -> Tensor:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if not output.dtype.is_floating_point:
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
-    one: Tensor = door.ones_like(output)
+    one: Tensor
+    if _tap.SLOT.recorder is None:
+        one = door.ones_like(output)
+    else:
+        one = door.ones_like(output, memory_format=preserve_format)
     return one
 
 

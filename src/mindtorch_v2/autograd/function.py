@@ -204,7 +204,7 @@ class Function(metaclass=_FunctionMeta):
             kwargs = {}
         if _tap.SLOT.recorder is None:
             return _apply(cls, args, kwargs)
-        inputs = door.intern_tensors(args) if _tap.SLOT.flags & _tap.SHAPES else 0
+        inputs = door.intern_arguments(args) if _tap.SLOT.flags & _tap.SHAPES else 0
         seq = _tap.sequence_number(grad_mode.is_grad_enabled())
         with _tap.region(_tap.event_id(cls.__name__), seq, inputs):
             return _apply(cls, args, kwargs)

@@ -156,11 +156,10 @@ def jacobian(
 
 def _jacobian_rows(nr: int, output: Any, values: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
     what = _INDEPENDENT.format(nr, "{}")
-    flat = output.reshape(-1)
     columns: tuple[list[Any], ...] = tuple([] for _ in values)
-    for j in range(flat.numel()):
-        one = door.ones_like(flat[j])
-        grads = _differentiated((flat[j],), values, (one,), create_graph)
+    for j in range(output.numel()):
+        element = output.reshape(-1)[j]
+        grads = _differentiated((element,), values, (door.ones_like(element),), create_graph)
         for column, g in zip(columns, _zero_filled(grads, values, strict, what), strict=True):
             column.append(g)
     return tuple(
@@ -174,7 +173,7 @@ def _scalar(output: Any, caller: str = "hessian") -> Any:
         raise RuntimeError(f"The function given to {caller} should return a single Tensor")
     if output.numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {caller} should contain a single element")
-    return output.reshape(()) if output.dim() else output
+    return output.squeeze()
 
 
 def hessian(

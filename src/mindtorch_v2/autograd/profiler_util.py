@@ -2,6 +2,9 @@
 
 from ..profiler.averages import FunctionEventAvg
 from ..profiler.capture import MEMORY_EVENT_NAME as MEMORY_EVENT_NAME
+from ..profiler.capture import filter_name as _filter_name  # noqa: F401
+from ..profiler.capture import filter_stack_entry as _filter_stack_entry  # noqa: F401
+from ..profiler.capture import rewrite_name as _rewrite_name  # noqa: F401
 from ..profiler.details import EventMetadata
 from ..profiler.events import (
     FormattedTimesMixin,
@@ -12,6 +15,7 @@ from ..profiler.events import (
     StringTable,
 )
 from ..profiler.lists import EventList
+from ..profiler.table import build_table as _build_table  # noqa: F401
 from ..profiler.units import format_memory as _format_memory  # noqa: F401
 from ..profiler.units import format_time as _format_time  # noqa: F401
 from ..profiler.units import format_time_share as _format_time_share  # noqa: F401

@@ -9,9 +9,11 @@ from typing import Any
 
 from ..autograd.grad_mode import no_grad
 from ..ops.creation import empty_like
+from ..ops.linalg_qr import linalg_qr
 from ..ops.random import normal_ as _normal_
 from ..ops.random import randperm
 from ..ops.random import uniform_ as _uniform_
+from ..ops.ranges import eye as _identity
 
 _LINEAR = (
     "linear",
@@ -140,9 +142,7 @@ def eye_(tensor: Any) -> Any:
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        tensor.zero_()
-        for i in range(min(tensor.shape)):
-            tensor[i, i] = 1
+        _identity(*tensor.shape, out=tensor)
     return tensor
 
 
@@ -217,11 +217,11 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     flat = normal_(tensor.new_empty((rows, columns)), 0, 1, generator)
     with no_grad():
         if rows < columns:
-            flat = flat.t()
-        q, r = flat.qr()
-        q = q * r.diag().sign()
+            flat.t_()
+        q, r = linalg_qr(flat)
+        q *= r.diag().sign()
         if rows < columns:
-            q = q.t()
+            q.t_()
         tensor.view_as(q).copy_(q)
         return tensor.mul_(gain)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _tap
+from .._device import preserve_format
 from .._tensor import PLAIN, Parameter, Tensor, new, settle_class, storage_of
 from ..ops.creation import empty
 
@@ -21,7 +23,7 @@ def _new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> An
     if data is None:
         data = empty((0,))
     if type(data) in PLAIN:
-        return _leaf_on(cls, data, requires_grad)
+        return _leaf_on(cls, data if _tap.SLOT.recorder is None else data.detach(), requires_grad)
     if not isinstance(data, Tensor):
         raise AttributeError(
             f"'{type(data).__name__}' object has no attribute 'detach': Parameter takes a Tensor; make one with "
@@ -42,7 +44,7 @@ def _deepcopy_parameter(self: Any, memo: dict[int, Any]) -> Any:
     """The values and whether they require grad; neither the gradient nor what users hung onto it."""
     made = memo.get(id(self))
     if made is None:
-        made = memo[id(self)] = self.__class__(self.detach().clone(), self.requires_grad)
+        made = memo[id(self)] = self.__class__(self.data.clone(memory_format=preserve_format), self.requires_grad)
     return made
 
 

@@ -72,6 +72,7 @@ from . import transcendental as transcendental
 from . import triangle as triangle
 from . import view as view
 from . import view_copy as view_copy
+from . import windows as windows
 from .namespace import OpNamespace, load_library
 
 __all__ = ["load_library"]

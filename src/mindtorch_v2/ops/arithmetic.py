@@ -23,10 +23,10 @@ def numel(inputs: Any) -> int:
     return math.prod(inputs.shapes[0])
 
 
-def _by_number(name: str, ufunc: np.ufunc, formula: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The overload that gradient formulas use on a number, as ATen's do: its nodes have a name of their own. What users
-    write (`x * 2`) is the overload of two tensors, in torch too."""
-    row = binary(
+def _by_number(name: str, ufunc: np.ufunc, formula: Callable[..., Any], **options: Any) -> Op:
+    """The overload that gradient formulas and composites use on a number, as ATen's do: its nodes have a name of their
+    own. What users write (`x * 2`) is the overload of two tensors, in torch too."""
+    return binary(
         f"_{name}_number.Tensor",
         ufunc,
         scalar="Scalar",
@@ -37,11 +37,13 @@ def _by_number(name: str, ufunc: np.ufunc, formula: Callable[..., Any], **option
         self=formula,
         **options,
     )
-    return row.function
 
 
-times = _by_number("mul", np.multiply, lambda g, other: times(g, conj_of(other)), flops=numel)
-minus = _by_number("sub", np.subtract, lambda g: g)
+times = _by_number("mul", np.multiply, lambda g, other: times(g, conj_of(other)), flops=numel).function
+minus = _by_number("sub", np.subtract, lambda g: g).function
+over = _by_number("div", np.true_divide, lambda g, other: over(g, conj_of(other)), rule="float").function
+_plus = _by_number("add", np.add, lambda g: g, flops=numel)
+plus, plus_ = _plus.function, in_place(_plus, event="aten::add_").function
 
 
 def conj_of(value: Any) -> Any:

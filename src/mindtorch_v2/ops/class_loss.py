@@ -18,8 +18,10 @@ from ..kernels import ctc, small
 from ..kernels import loss as kernels
 from ..kernels.checks import is_float, type_name
 from . import composed
-from .creation import zeros_like
+from .arithmetic import over, plus, times
+from .creation import zeros, zeros_like
 from .loss import MEAN, NONE, SUM, reduce_loss
+from .mask import where
 from .network import composite, op
 from .softmax import _log_softmax, log_softmax
 from .view import unsqueeze
@@ -171,9 +173,9 @@ def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothin
             f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
             f"weight tensor of shape: {shape_text(weight._a.shape)}"
         )
-    scores = log_softmax(self, dim)
+    scores = log_softmax(self, dim, self.dtype)
     if smoothing > 0:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = plus(times(target, 1 - smoothing), smoothing / classes)
     product = scores * target
     if weight is not None:
         product = product * _per_class(weight, self._a.ndim, dim)
@@ -181,14 +183,14 @@ def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothin
         return -product.sum(dim)
     loss = -product.sum()
     count = self._a.size // classes if classes else 0
-    return loss if reduction == SUM else loss / count if count else loss * math.nan
+    return loss if reduction == SUM else over(loss, count) if count else loss * math.nan
 
 
 def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignored: int, smoothing: float, dim: int) -> Any:
     """Cross entropy where each class has a share of the target's probability."""
     if smoothing > 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing:g}")
-    scores = log_softmax(self, dim)
+    scores = log_softmax(self, dim, self.dtype)
     loss = nll_loss_nd(scores, target, weight, reduction, ignored)
     weighted = scores if weight is None else scores * _per_class(weight, self._a.ndim, dim)
     hidden = target == ignored
@@ -201,7 +203,8 @@ def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignored: int,
             even = even.sum() / weight.gather(0, target.masked_select(kept).flatten()).sum()
     elif reduction == SUM:
         even = even.sum()
-    return loss * (1 - smoothing) + even * (smoothing / self._a.shape[dim])
+    share = times(even, smoothing / self._a.shape[dim])
+    return times(loss, 1 - smoothing) + share
 
 
 @composite(
@@ -230,7 +233,7 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         return _probabilities(self, target, weight, reduction, label_smoothing, dim)
     if label_smoothing > 0:
         return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing, dim)
-    return nll_loss_nd(log_softmax(self, dim), target, weight, reduction, ignore_index)
+    return nll_loss_nd(log_softmax(self, dim, self.dtype), target, weight, reduction, ignore_index)
 
 
 cross_entropy_loss = _cross_entropy_loss.function
@@ -369,7 +372,7 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
     inputs, goals = _lengths(input_lengths), _lengths(target_lengths)
     loss = _ctc_loss.function(log_probs, targets, inputs, goals, blank, zero_infinity)[0]
     if zero_infinity:
-        loss = loss.masked_fill(loss == math.inf, 0)
+        loss = where(loss == math.inf, zeros((), dtype=loss.dtype), loss)
     if reduction == MEAN:
         return (loss / make(np.maximum(np.asarray(goals), 1)).to(loss.dtype)).mean()
     loss = reduce_loss(loss, reduction)

@@ -18,11 +18,12 @@ from .._tensor import FAST, LAZY, Conjugated, Tensor, alias, make, settle_class,
 from ..autograd import grad_mode
 from . import creation
 from .data import array_of, recast, usable
-from .view import _detach, _detach_
+from .view import _detach, _detach_, is_contiguous
+from .view import copied as rearranged
 
 # Conversions that raise no flags of floating point, and keep the order in memory.
 _WITHOUT_FLAGS = (
-    "device is None and dtype is not None and (input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
+    "device is None and memory_format is None and dtype is not None and (input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
     " or dtype.np is F64 and input._a.dtype is F32) and input._a.flags.c_contiguous"
 )
 
@@ -42,12 +43,15 @@ def _to_copy(
         return laid_out(a.shape, np_type, [a])
     if type(a) is MetaArray and device is not None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    return recast(a, np_type)
+    converted = recast(a, np_type)
+    return converted if memory_format in (None, _device.preserve_format) else rearranged(converted, memory_format)
 
 
-def _needs_copy(t: Tensor, dtype: Any, device: Any, copy: bool) -> bool:
+def _needs_copy(t: Tensor, dtype: Any, device: Any, copy: bool, memory_format: Any = None) -> bool:
+    rearranges = memory_format not in (None, _device.preserve_format, _device.contiguous_format)
     return (
         copy
+        or (rearranges and not is_contiguous(t, memory_format))
         or (dtype is not None and t._a.dtype != dtype.np)
         or (device is not None and (type(t._a) is MetaArray) != (device.type == "meta"))
     )
@@ -57,7 +61,7 @@ def _needs_copy(t: Tensor, dtype: Any, device: Any, copy: bool) -> bool:
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 )
 def _to_dtype(self: Tensor, dtype: DType, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
-    if not _needs_copy(self, dtype, None, copy):
+    if not _needs_copy(self, dtype, None, copy, memory_format):
         return self
     return _to_copy.function(self, dtype=dtype, memory_format=memory_format)
 
@@ -68,7 +72,7 @@ def _to_dtype(self: Tensor, dtype: DType, non_blocking: bool, copy: bool, memory
 )
 def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, copy: bool,
                memory_format: Any) -> Tensor:  # fmt: skip
-    if not _needs_copy(self, dtype, device, copy):
+    if not _needs_copy(self, dtype, device, copy, memory_format):
         return self
     return settle_class(_to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format))
 
@@ -77,12 +81,18 @@ def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: A
     "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 )
 def _to_device(self: Tensor, device: Any, dtype: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
-    if not _needs_copy(self, dtype, device, copy):
+    if not _needs_copy(self, dtype, device, copy, memory_format):
         return self
-    return settle_class(_to_copy.function(self, dtype=dtype, device=device))
+    return settle_class(_to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format))
+
+
+@composite("type_as(Tensor self, Tensor other) -> Tensor")
+def _type_as(self: Tensor, other: Tensor) -> Tensor:
+    return _to_layout.function(self, dtype=other.dtype, layout=_device.strided, device=other.device)
 
 
 to_dtype = _to_dtype.function
+type_as = _type_as.function
 
 
 def _converted(t: Tensor, wanted: Any) -> Tensor | None:
@@ -125,26 +135,18 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     dtype = _dtype.as_dtype(dtype)
     if flags:
         non_blocking, copy = (*flags, copy)[:2] if len(flags) > 1 else (flags[0], copy)
-    if memory_format is not None and memory_format not in (_device.preserve_format, _device.contiguous_format):
-        return _to_format(self, dtype, memory_format)
     if device is None and dtype is not None:
-        return _to_dtype.function(self, dtype, non_blocking, copy)
+        return _to_dtype.function(self, dtype, non_blocking, copy, memory_format)
     where = None if device is None else _device.usable(device)
     if where is not None and dtype is not None:
-        return _to_device.function(self, where, dtype, non_blocking, copy)
+        return _to_device.function(self, where, dtype, non_blocking, copy, memory_format)
     return _to_layout.function(self, dtype=self.dtype if dtype is None else dtype, layout=_device.strided, device=where,
-                               non_blocking=non_blocking, copy=copy)  # fmt: skip
-
-
-def _to_format(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
-    if dtype is not None:
-        t = to_dtype(t, dtype)
-    return t.contiguous(memory_format=memory_format)
+                               non_blocking=non_blocking, copy=copy, memory_format=memory_format)  # fmt: skip
 
 
 def _cast_method(name: str, d: DType) -> None:
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        quick = _converted(self, d)
+        quick = _converted(self, d) if memory_format is None else to(self, d, memory_format=memory_format)
         return _to_dtype.function(self, d) if quick is None else quick
 
     cast.__name__ = cast.__qualname__ = name

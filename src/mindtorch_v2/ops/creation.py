@@ -261,7 +261,7 @@ def _factory(name: str, row: Any, value: Any) -> Any:
         if kw:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kw))}'")
         if out is not None:
-            return into(out, function(size, dtype=out.dtype))
+            return _OUT[name](size, out=out)
         t: Tensor = function(size, dtype=dtype, device=device)
         return _finish(t, True) if requires_grad else t
 
@@ -324,8 +324,32 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
             return made
     value = fill_value._a.item() if isinstance(fill_value, Tensor) else fill_value
     sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    made = _full.function(sizes, value, dtype=dtype if out is None else out.dtype, device=device)
-    return _finish(made, requires_grad) if out is None else into(out, made)
+    if out is not None:
+        return _OUT["full"](sizes, value, out=out)
+    made = _full.function(sizes, value, dtype=dtype, device=device)
+    return _finish(made, requires_grad)
+
+
+def _out_row(name: str, arguments: str, fill: Any) -> Any:
+    """The row of a factory that writes into a given tensor."""
+
+    def write(size: Any, *given: Any) -> Tensor:
+        out, shape = given[-1], checked_size(size)
+        if out._a.shape != shape:
+            look_at(out, blank(shape, out._a.dtype, out.device))
+        return fill(out, *given[:-1])
+
+    return composite(f"{name}.out(int[] size, {arguments}*, Tensor(a!) out) -> Tensor(a!)", method=False)(
+        write
+    ).function
+
+
+_OUT = {
+    "ones": _out_row("ones", "", lambda out: fill_(out, 1.0)),
+    "zeros": _out_row("zeros", "", lambda out: zero_(out)),
+    "full": _out_row("full", "Scalar fill_value, ", lambda out, value: fill_(out, value)),
+    "empty": _out_row("empty", "", lambda out: out),
+}
 
 
 @front("scalar_tensor")
@@ -382,6 +406,13 @@ def _new_row(name: str, fill: Any, value: str = "") -> Any:
 
     return composite(f"new_{name}(Tensor self, int[] size, {value}{_NEW}", method=False)(make_new).function
 
+
+@composite(f"new_empty_strided(Tensor self, int[] size, int[] stride, {_NEW}", method=False)
+def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Tensor:
+    return _empty_strided.function(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+
+
+new_empty_strided = _new_empty_strided.function
 
 NEW: dict[str, Any] = {
     "empty": _new_row("empty", None),

@@ -16,10 +16,11 @@ from ..autograd import grad_mode
 from ..kernels import distance
 from ..kernels.checks import is_float, type_name
 from . import composed
+from .arithmetic import plus
 from .join import cat
 from .matrix import matmul
 from .network import op
-from .reduce import vector_norm
+from .reduce import norm_along, vector_norm
 from .view import broadcast_tensors, expand, unsqueeze
 
 # --- between two sets -------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ pdist = _pdist.function
 @composite("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
 def _pairwise_distance(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
     dim = max(x1._a.ndim, x2._a.ndim) - 1
-    return (x1 - x2 + eps).norm(p, dim, keepdim)
+    return norm_along(plus(x1 - x2, eps), p, dim, keepdim)
 
 
 pairwise_distance = _pairwise_distance.function

@@ -13,8 +13,10 @@ from .._errors import wrap_dim
 from .._front import front
 from .._op import composite, op
 from .convert import to_dtype
-from .creation import zeros
+from .creation import _OPTIONS
 from .join import cat
+from .padding import constant_pad_nd, pad
+from .ranges import arange
 from .reform import view_as_real
 from .view import clone
 
@@ -124,8 +126,7 @@ def _resized(t: Any, dims: list[int], sizes: list[int]) -> Any:
         if n < have:
             t = t.narrow(d, 0, n)
         elif n > have:
-            shape = tuple(n - have if i == d else m for i, m in enumerate(t._a.shape))
-            t = cat([t, zeros(shape, dtype=t.dtype)], d)
+            t = constant_pad_nd(t, (0, 0) * (t._a.ndim - 1 - d) + (0, n - have))
     return t
 
 
@@ -164,10 +165,15 @@ def _several(t: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 # --- the transforms ---------------------------------------------------------------------------------------------------
 
 
+def _complex_one(t: Any, dims: list[int], sizes: list[int], norm: Any, forward: bool) -> Any:
+    """One dimension; the transform of something real is half the work, and the inverse its conjugate."""
+    if t.is_complex():
+        return _complex_nd(t, dims, sizes, norm, forward)
+    spectrum = r2c(_resized(_promoted(t, False), dims, sizes), dims, _norm(norm, forward), False)
+    return spectrum if forward else spectrum.conj()
+
+
 def _complex_nd(t: Any, dims: list[int], sizes: list[int], norm: Any, forward: bool) -> Any:
-    real = not t.is_complex()
-    if real and forward and dims:
-        return r2c(_resized(_promoted(t, False), dims, sizes), dims, _norm(norm, True), False)
     return c2c(_resized(_promoted(t, True), dims, sizes), dims, _norm(norm, forward), forward)
 
 
@@ -204,8 +210,8 @@ def _row(name: str, arguments: str, body: Callable[..., Any]) -> None:
 
 
 _ONE = "int? n=None, int dim=-1"
-_row("fft", _ONE, lambda t, n, dim, norm: _complex_nd(t, *_listed(_one(t, n, dim)), norm, True))
-_row("ifft", _ONE, lambda t, n, dim, norm: _complex_nd(t, *_listed(_one(t, n, dim)), norm, False))
+_row("fft", _ONE, lambda t, n, dim, norm: _complex_one(t, *_listed(_one(t, n, dim)), norm, True))
+_row("ifft", _ONE, lambda t, n, dim, norm: _complex_one(t, *_listed(_one(t, n, dim)), norm, False))
 _row("rfft", _ONE, lambda t, n, dim, norm: _real_nd(t, *_listed(_one(t, n, dim)), norm))
 _row("irfft", _ONE, lambda t, n, dim, norm: _inverse_real_nd(t, *_listed(_one(t, n, dim)), n, _norm(norm, False)))
 _row("hfft", _ONE, lambda t, n, dim, norm: _hermitian(t, *_listed(_one(t, n, dim)), n, norm))
@@ -227,8 +233,10 @@ def _inverse_hermitian(t: Any, dims: list[int], sizes: list[int], norm: Any) -> 
     if t.is_complex():
         raise RuntimeError(f"ihfft expects a real input tensor, but got {_type(t)}")
     real = _resized(_promoted(t, False), dims, sizes)
-    half = r2c(real, dims[-1:], _norm(norm, False), True).conj()
-    return c2c(half, dims[:-1], _norm(norm, False), False) if len(dims) > 1 else half
+    half = r2c(real, dims[-1:], _norm(norm, False), True)
+    if len(dims) == 1:
+        return half.conj()
+    return c2c(half.conj_physical(), dims[:-1], _norm(norm, False), False)
 
 
 def _nd_rows(suffix: str, dim_default: str) -> None:
@@ -267,23 +275,42 @@ def _shift_dims(t: Any, dim: Any) -> list[int]:
     return [wrap_dim(d, t._a.ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
 
 
+def _places(count: int, dtype: Any, device: Any) -> Any:
+    return arange(count, dtype=dtype or _dtype.get_default_dtype(), device=device)
+
+
+@composite(f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", method=False)
+def _fftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    made = _places(n, dtype, device)
+    half = (n + 1) // 2
+    made.narrow(0, half, n - half).copy_(arange(-(n // 2), 0, dtype=made.dtype, device=device))
+    return made.mul_(1.0 / (n * d))
+
+
+@composite(f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", method=False)
+def _rfftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
+    return _places(n // 2 + 1, dtype, device).mul_(1.0 / (n * d))
+
+
+fftfreq, rfftfreq = _fftfreq.function, _rfftfreq.function
+
+
 # --- short-time transforms --------------------------------------------------------------------------------------------
 
 
-@front("stft")
-def stft(input: Any, n_fft: int, hop_length: Any = None, win_length: Any = None, window: Any = None, center: bool = True,
-         pad_mode: str = "reflect", normalized: bool = False, onesided: Any = None, return_complex: Any = None,
-         align_to_window: Any = None) -> Any:  # fmt: skip
-    """Spectra of overlapping pieces of a signal."""
+@composite(
+    "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, "
+    "bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
+)
+def _stft(self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, normalized: bool, onesided: Any,
+          return_complex: Any, align_to_window: Any) -> Any:  # fmt: skip
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
-    if return_complex is None and not input.is_complex() and (window is None or not window.is_complex()):
+    if return_complex is None and not self.is_complex() and (window is None or not window.is_complex()):
         raise RuntimeError("stft requires the return_complex parameter be given for real inputs")
-    if input._a.ndim not in (1, 2):
-        raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got {input._a.ndim}D tensor")
-    signal = input if input._a.ndim == 2 else input.unsqueeze(0)
-    if center:
-        signal = _padded(signal, n_fft // 2, pad_mode)
+    if self._a.ndim not in (1, 2):
+        raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got {self._a.ndim}D tensor")
+    signal = self if self._a.ndim == 2 else self.unsqueeze(0)
     if not 0 < n_fft <= signal._a.shape[-1]:
         raise RuntimeError(f"stft: expected 0 < n_fft < {signal._a.shape[-1]}, but got n_fft={n_fft}")
     if hop <= 0:
@@ -295,32 +322,23 @@ def stft(input: Any, n_fft: int, hop_length: Any = None, win_length: Any = None,
     sided = (not is_complex) if onesided is None else onesided
     norm = BY_ROOT_N if normalized else NONE
     spectrum = c2c(frames, [2], norm, True) if is_complex else r2c(frames, [2], norm, sided)
-    spectrum = spectrum.transpose(1, 2)
-    spectrum = spectrum if input._a.ndim == 2 else spectrum.squeeze(0)
+    spectrum = spectrum.transpose_(1, 2)
+    spectrum = spectrum if self._a.ndim == 2 else spectrum.squeeze_(0)
     return view_as_real(spectrum) if return_complex is False else spectrum
 
 
-def _padded(signal: Any, amount: int, mode: str) -> Any:
-    """The ends reflected, repeated or filled with zeros."""
-    n = signal._a.shape[-1]
-    if mode == "reflect":
-        if amount >= n:
-            raise RuntimeError(
-                f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-                f"({amount}, {amount}) at dimension 2 of input {[1, *signal._a.shape]}"
-            )
-        left = signal.narrow(-1, 1, amount).flip(-1)
-        right = signal.narrow(-1, n - 1 - amount, amount).flip(-1)
-    elif mode == "replicate":
-        left = signal.narrow(-1, 0, 1).expand(signal._a.shape[0], amount)
-        right = signal.narrow(-1, n - 1, 1).expand(signal._a.shape[0], amount)
-    elif mode == "constant":
-        left = right = signal.new_zeros((signal._a.shape[0], amount))
-    elif mode == "circular":
-        left, right = signal.narrow(-1, n - amount, amount), signal.narrow(-1, 0, amount)
-    else:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    return cat([left, signal, right], -1)
+@front("stft")
+def stft(input: Any, n_fft: int, hop_length: Any = None, win_length: Any = None, window: Any = None, center: bool = True,
+         pad_mode: str = "reflect", normalized: bool = False, onesided: Any = None, return_complex: Any = None,
+         align_to_window: Any = None) -> Any:  # fmt: skip
+    """Spectra of overlapping pieces of a signal."""
+    if center:
+        shape = input._a.shape
+        extended = input.view((1,) * (3 - len(shape)) + shape)
+        padded = pad(extended, (n_fft // 2, n_fft // 2), pad_mode)
+        input = padded.view(padded._a.shape[-len(shape) :] if shape else ())
+    return _stft.function(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex,
+                          align_to_window)  # fmt: skip
 
 
 def _window(like: Any, window: Any, length: int, n_fft: int) -> Any:
@@ -338,10 +356,12 @@ def _window(like: Any, window: Any, length: int, n_fft: int) -> Any:
     return shape
 
 
-@front("istft")
-def istft(input: Any, n_fft: int, hop_length: Any = None, win_length: Any = None, window: Any = None,
-          center: bool = True, normalized: bool = False, onesided: Any = None, length: Any = None,
-          return_complex: bool = False) -> Any:  # fmt: skip
+@composite(
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+    "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor"
+)
+def _istft(input: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, center: bool, normalized: bool,
+           onesided: Any, length: Any, return_complex: bool) -> Any:  # fmt: skip
     """The signal whose short-time spectra these are, by overlap and add."""
     if not input.is_complex():
         raise RuntimeError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from .._dtype import int64
 from .._errors import shape_text, wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
@@ -14,6 +16,8 @@ from .._tensor import Tensor
 from ..kernels import indexing as kernels
 from ..kernels.checks import type_name
 from . import creation
+from .arithmetic import floor_divide
+from .convert import tensor
 from .view import broadcast_to, clone, expand, reshape
 
 
@@ -444,9 +448,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {shape_text(sizes)}")
-    coordinates = []
-    rest: Any = indices
-    for n in reversed(sizes):
-        coordinates.append(rest.remainder(n))
-        rest = rest.div(n, rounding_mode="floor")
-    return tuple(reversed(coordinates))
+    if not sizes:
+        return ()
+    below = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
+    flat = indices.unsqueeze(-1)
+    quotients = floor_divide.function(flat, tensor(below, dtype=int64, device=indices.device))
+    coordinates = quotients.remainder(tensor(sizes, dtype=int64, device=indices.device))
+    found: tuple[Tensor, ...] = coordinates.unbind(-1)
+    return found

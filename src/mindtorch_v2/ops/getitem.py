@@ -24,7 +24,7 @@ from ..autograd import overrides
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import make_view
 from . import creation
-from .convert import filled_from, item
+from .convert import as_tensor, filled_from, item
 from .data import array_of
 from .index import index as index_op
 from .index import index_put_, warn_bytes
@@ -101,8 +101,8 @@ def _as_index(value: Any) -> Tensor:
     a = value if given else array_of(value, None)
     if a.dtype.kind != "b" and a.dtype != np.uint8:
         a = a.astype(np.int64)
-    if not given and _tap.SLOT.recorder is not None:
-        return filled_from(a, CPU)
+    if _tap.SLOT.recorder is not None:
+        return as_tensor(a) if given else filled_from(a, CPU)
     return make(np.ascontiguousarray(a).reshape(a.shape))
 
 
@@ -407,10 +407,10 @@ def _without_ones(value: Tensor) -> Tensor:
 
 
 def _write(target: Tensor, value: Any) -> None:
-    """Copy a value into a view, broadcasting it."""
+    """Copy a value into a view, broadcasting it; a number as the tensor of no dimensions that torch makes of it."""
     if not isinstance(value, Tensor):
-        fill_(target, value)
-    elif value._a.shape == target._a.shape:
+        value = make(np.asarray(value).astype(target._a.dtype))
+    if value._a.shape == target._a.shape:
         copy_(target, value)
     elif value._a.ndim == 0:
         fill_(target, value)

@@ -97,6 +97,46 @@ _pinv_row = explicit(
 )(_pinv_body)
 
 
+def _overloads(row: Any, name: str, one: str, body: Any) -> dict[str, Any]:
+    """The other overloads of an op with tolerances: one tolerance (a number or a tensor), or two numbers."""
+    qualified, first = f"linalg_{name}", row.schema.arguments[0].name
+
+    def by_numbers(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+        return _with_tolerances(row, self, atol, rtol, hermitian)
+
+    two = "*, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor"
+    given = {"": f"float {one}", f"{one}_tensor": f"Tensor {one}"}
+    made = {
+        overload: composite(
+            f"{qualified}{overload and '.'}{overload}(Tensor {first}, {argument}, bool hermitian=False) -> Tensor",
+            method=False,
+            out=True,
+        )(body)
+        for overload, argument in given.items()
+    }
+    numbers = composite(f"{qualified}.atol_rtol_float(Tensor {first}, {two}", method=False, out=True)(by_numbers)
+    return {"number": made[""], "tensor": made[f"{one}_tensor"], "numbers": numbers, "tensors": row}
+
+
+def _by_one(rows: dict[str, Any], tolerance: Any) -> Any:
+    return rows["tensor" if isinstance(tolerance, Tensor) else "number"]
+
+
+def _by_two(rows: dict[str, Any], atol: Any, rtol: Any) -> Any:
+    numbers = any(v is not None and not isinstance(v, Tensor) for v in (atol, rtol))
+    return rows["numbers" if numbers else "tensors"]
+
+
+_PINV = _overloads(
+    _pinv_row, "pinv", "rcond", lambda self, rcond, hermitian: _with_tolerances(_pinv_row, self, 0.0, rcond, hermitian)
+)
+
+
+def _with_tolerances(row: Any, x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    absolute, relative = _tolerances(x, atol, rtol, row.name.removeprefix("linalg_"))
+    return row.function(x, atol=absolute, rtol=relative, hermitian=hermitian)
+
+
 @front("linalg_pinv")
 def linalg_pinv(
     input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
@@ -111,9 +151,8 @@ def linalg_pinv(
             "float, double, cfloat or cdouble types"
         )
     if rcond is not None:
-        atol, rtol = 0.0, rcond
-    absolute, relative = _tolerances(input, atol, rtol, "pinv")
-    return _pinv_row.function(input, atol=absolute, rtol=relative, hermitian=hermitian, out=out)
+        return _by_one(_PINV, rcond).function(input, rcond, hermitian, out=out)
+    return _by_two(_PINV, atol, rtol).function(input, atol=atol, rtol=rtol, hermitian=hermitian, out=out)
 
 
 @composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor")
@@ -135,9 +174,18 @@ def _matrix_rank(input: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     input = input.detach()
     if input._a.size == 0:
         return input.new_zeros(input._a.shape[:-2], dtype=int64)
+    atol, rtol = _tolerances(input, atol, rtol, "matrix_rank")
     sizes = eigvalsh(input).abs() if hermitian else svdvals(input)
     largest = sizes.amax(-1, keepdim=True) if hermitian else sizes.narrow(-1, 0, 1)
     return (sizes > _threshold(largest, atol, rtol)).sum(-1)
+
+
+_RANK = _overloads(
+    _matrix_rank,
+    "matrix_rank",
+    "tol",
+    lambda input, tol, hermitian: _with_tolerances(_matrix_rank, input, tol, 0.0, hermitian),
+)
 
 
 @front("linalg_matrix_rank")
@@ -152,10 +200,10 @@ def linalg_matrix_rank(
             raise TypeError(
                 "linalg_matrix_rank() received an invalid combination of arguments: either tol or atol and rtol are accepted"
             )
-        atol, rtol = tol, 0.0
     require_matrix(input._a, "torch.linalg.matrix_rank", "input")
-    absolute, relative = _tolerances(input, atol, rtol, "matrix_rank")
-    return _matrix_rank.function(input, atol=absolute, rtol=relative, hermitian=hermitian, out=out)
+    if tol is not None:
+        return _by_one(_RANK, tol).function(input, tol, hermitian, out=out)
+    return _by_two(_RANK, atol, rtol).function(input, atol=atol, rtol=rtol, hermitian=hermitian, out=out)
 
 
 # --- least squares ----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from ..kernels.precision import is_half
 from ..kernels.smooth import bent, log1p
 from ..kernels.totals import total
 from . import composed
+from .arithmetic import minus, plus, times
 from .creation import empty_like, zeros_like
 from .distance import pairwise_distance
 from .gates import log_sigmoid
@@ -391,9 +392,10 @@ def _poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps:
         product = target * input
         loss = input.exp() - product
     else:
-        loss = input - target * (input + eps).log()
+        loss = input - target * plus(input, eps).log()
     if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        half_log = times(times(target, 2 * math.pi).log(), 0.5)
+        stirling = target * target.log() - target + half_log
         loss = loss + stirling.masked_fill(target <= 1, 0)
     return reduce_loss(loss, reduction)
 
@@ -407,7 +409,7 @@ poisson_nll_loss = _poisson_nll_loss.function
 @composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
 def _hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) -> Any:
     nothing = zeros_like(self)
-    apart = (margin - self).clamp_min_(0)
+    apart = empty_like(self).fill_(margin).sub_(self).clamp_min_(0)
     loss = apart.where(target != 1, nothing) + self.where(target != -1, nothing)
     return reduce_loss(loss, reduction)
 
@@ -419,7 +421,7 @@ hinge_embedding_loss = _hinge_embedding_loss.function
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
 )
 def _margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
-    return reduce_loss(((input1 - input2) * -target + margin).clamp_min_(0), reduction)
+    return reduce_loss(plus((input1 - input2) * -target, margin).clamp_min_(0), reduction)
 
 
 margin_ranking_loss = _margin_ranking_loss.function
@@ -443,11 +445,12 @@ def _cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float,
     _check_cosine(input1, input2, target)
     dim = target._a.ndim
     product = (input1 * input2).sum(dim)
-    sizes = [(x * x).sum(dim) + 1e-12 for x in (input1, input2)]
+    sizes = [plus((x * x).sum(dim), 1e-12) for x in (input1, input2)]
     cosine = product / (sizes[0] * sizes[1]).sqrt()
     nothing = zeros_like(cosine)
-    apart = (cosine - margin).clamp_min_(0)
-    loss = (1 - cosine).where(target == 1, nothing) + apart.where(target == -1, nothing)
+    near = empty_like(cosine).fill_(1).sub_(cosine)
+    apart = minus(cosine, margin).clamp_min_(0)
+    loss = near.where(target == 1, nothing) + apart.where(target == -1, nothing)
     return reduce_loss(loss, reduction)
 
 
@@ -469,7 +472,7 @@ def _triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: floa
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return reduce_loss((margin + near - far).clamp_min(0), reduction)
+    return reduce_loss((plus(near, margin) - far).clamp_min(0), reduction)
 
 
 triplet_margin_loss = _triplet_margin_loss.function

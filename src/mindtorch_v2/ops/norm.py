@@ -17,6 +17,7 @@ from ..autograd import grad_mode
 from ..kernels import normalize, small
 from ..kernels.precision import is_half
 from . import composed
+from .arithmetic import plus_
 from .dense import densely
 from .network import composite, op
 from .view import reshape, transpose
@@ -334,7 +335,8 @@ def _fused_rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) ->
     if eps is None:
         eps = float(np.finfo(x._a.dtype).eps)
     axes = tuple(range(x._a.ndim - len(normalized_shape), x._a.ndim))
-    scale = x.pow(2).mean(axes, keepdim=True).add_(eps).rsqrt()
+    scale = x.pow(2).mean(axes, keepdim=True)
+    scale = plus_(scale, eps).rsqrt()
     result = x * scale
     if weight is not None:
         result = result * weight

@@ -13,6 +13,7 @@ from .._op import OPS, composite, in_place, op
 from .._tensor import Tensor
 from ..kernels import order as kernels
 from ..kernels import rank, scan
+from .arithmetic import div, over, times
 from .creation import zeros
 from .join import cat
 from .reduce import _picked_gradient, without_zeros
@@ -41,6 +42,7 @@ def _sort(a: Any, dim: int, descending: bool) -> Any:
 
 @op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    node="SortBackward1",
     self=lambda grads, dim, result1: _scattered(grads[0], result1, dim),
     nondiff=(1,),
 )
@@ -69,11 +71,11 @@ def _argsort_stable(self: Any, stable: bool, dim: int, descending: bool) -> Any:
 
 
 @front("argsort")
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None) -> Any:
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: Any = None, *, axis: Any = None) -> Any:
     """Where the elements of the sorted tensor are."""
     dim = dim if axis is None else axis
-    if stable:
-        return _argsort_stable.function(input, stable=True, dim=dim, descending=descending)
+    if stable is not None:
+        return _argsort_stable.function(input, stable=bool(stable), dim=dim, descending=descending)
     return _argsort.function(input, dim, descending)
 
 
@@ -185,7 +187,7 @@ def _between(ordered: Any, ranks: Any, interpolation: str) -> Any:
     weight = (
         ranks - ranks.floor() if interpolation == "linear" else ranks.new_full((1,), 0.5) * (ranks != ranks.floor())
     )
-    return low + (high - low) * weight
+    return low.lerp(high, weight.to(low.dtype))
 
 
 @composite(
@@ -204,18 +206,26 @@ def _nanquantile(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str)
     return _quantile_of(self, q, dim, keepdim, interpolation, True)
 
 
-def _with_number(row: Any) -> None:
+def _with_number(row: Any, ignore: bool) -> None:
+    """The overload of a quantile for one number, and the front of both."""
+    text = row.text.replace("(Tensor self, Tensor q", ".scalar(Tensor self, float q")
+    of_number = composite(text, out=True)(
+        lambda self, q, dim, keepdim, interpolation: _quantile_of(self, q, dim, keepdim, interpolation, ignore)
+    )
+
     def public(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear",
                out: Any = None) -> Any:  # fmt: skip
-        points = q if hasattr(q, "_a") else input.new_tensor(q)
-        return row.function(input, points, dim, keepdim, interpolation=interpolation, out=out)
+        if not isinstance(q, (Tensor, int, float)):
+            q = input.new_tensor(q)
+        function = row.function if isinstance(q, Tensor) else of_number.function
+        return function(input, q, dim, keepdim, interpolation=interpolation, out=out)
 
     public.__name__ = public.__qualname__ = row.name
     front(row.name)(public)
 
 
-_with_number(_quantile)
-_with_number(_nanquantile)
+_with_number(_quantile, False)
+_with_number(_nanquantile, True)
 
 
 # --- running totals ---------------------------------------------------------------------------------------------------
@@ -326,35 +336,69 @@ def _diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     return whole
 
 
-def _mean_pairs(y: Any, x: Any, dx: Any, dim: int) -> Any:
-    """Areas of the trapezoids between neighbours."""
-    n = y._a.shape[dim]
-    sums = y.narrow(dim, 1, max(n - 1, 0)) + y.narrow(dim, 0, max(n - 1, 0))
-    if x is None:
-        return sums * (dx / 2.0)
+def _neighbours(t: Any, dim: int) -> tuple[Any, Any]:
+    """All but the last and all but the first entry along a dimension."""
+    most = max(t._a.shape[dim] - 1, 0)
+    return t.narrow(dim, 0, most), t.narrow(dim, t._a.shape[dim] - most, most)
+
+
+def _widths(y: Any, x: Any, dim: int) -> Any:
+    """The distances between the places of neighbours, in dimensions that broadcast against `y`."""
     if x._a.ndim == 1 and y._a.ndim > 1:
-        x = x.reshape([-1 if d == wrap_dim(dim, y._a.ndim) else 1 for d in range(y._a.ndim)])
-    while x._a.ndim < y._a.ndim:
-        x = x.unsqueeze(0)
-    width = x._a.shape[dim]
-    return sums * (x.narrow(dim, 1, width - 1) - x.narrow(dim, 0, width - 1)) / 2.0
+        x = x.view([-1 if d == wrap_dim(dim, y._a.ndim) else 1 for d in range(y._a.ndim)])
+    elif x._a.ndim < y._a.ndim:
+        x = x.view((1,) * (y._a.ndim - x._a.ndim) + x._a.shape)
+    left, right = _neighbours(x, dim)
+    return right - left
 
 
-@front("trapezoid")
-def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Integral along a dimension by the trapezoid rule."""
+def _areas(y: Any, widths: Any, dim: int) -> Any:
+    """Twice the areas of the trapezoids between neighbours."""
+    left, right = _neighbours(y, dim)
+    return (left + right) * widths
+
+
+def _integral_at(y: Any, x: Any, dim: int) -> Any:
     if y._a.shape[dim] == 0:
         return y.new_zeros(y._a.shape).sum(dim)
-    return _mean_pairs(y, x, 1.0 if dx is None else dx, dim).sum(dim)
+    return over(_areas(y, _widths(y, x, dim), dim).sum(dim), 2.0)
 
 
-front("trapz")(trapezoid)
+def _integral(y: Any, dx: Any, dim: int) -> Any:
+    if y._a.shape[dim] == 0:
+        return y.new_zeros(y._a.shape).sum(dim)
+    ends = times(y.select(dim, 0) + y.select(dim, -1), 0.5)
+    return times(y.sum(dim) - ends, dx)
 
 
-@front("cumulative_trapezoid")
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Running integral along a dimension by the trapezoid rule."""
-    return _mean_pairs(y, x, 1.0 if dx is None else dx, dim).cumsum(dim)
+def _running_integral(y: Any, dx: Any, dim: int) -> Any:
+    left, right = _neighbours(y, dim)
+    return times(left + right, dx / 2.0).cumsum(dim)
+
+
+def _running_integral_at(y: Any, x: Any, dim: int) -> Any:
+    return over(_areas(y, _widths(y, x, dim), dim).cumsum(dim), 2.0)
+
+
+def _integral_rows(name: str, step: str, even: Any, at: Any) -> Any:
+    """Both overloads of an integral by the trapezoid rule, for even steps and for places, and their front."""
+    by_step = composite(f"{name}.dx(Tensor y, *, {step} dx=1, int dim=-1) -> Tensor", method=False)(even)
+    by_place = composite(f"{name}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", method=False)(at)
+
+    def public(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+        if x is not None:
+            return by_place.function(y, x, dim=dim)
+        return by_step.function(y, dx=1 if dx is None else dx, dim=dim)
+
+    public.__name__ = public.__qualname__ = name
+    return front(name)(public)
+
+
+trapezoid = _integral_rows("trapezoid", "Scalar", _integral, _integral_at)
+_integral_rows(
+    "trapz", "float", lambda y, dx, dim: trapezoid(y, dx=dx, dim=dim), lambda y, x, dim: trapezoid(y, x, dim=dim)
+)
+cumulative_trapezoid = _integral_rows("cumulative_trapezoid", "Scalar", _running_integral, _running_integral_at)
 
 
 # --- gradients along dimensions ---------------------------------------------------------------------------------------
@@ -367,12 +411,13 @@ def _slopes(x: Any, dim: int, h: Any, edge_order: int) -> Any:
     def part(start: int) -> Any:
         return x.narrow(dim, start, 1)
 
-    inner = (x.narrow(dim, 2, n - 2) - x.narrow(dim, 0, n - 2)) / (2 * h)
+    by = div.function if isinstance(h, Tensor) else over
     if edge_order == 1:
-        first, last = (part(1) - part(0)) / h, (part(n - 1) - part(n - 2)) / h
+        first, last = by(part(1) - part(0), h), by(part(n - 1) - part(n - 2), h)
     else:
-        first = (part(0) * -1.5 + part(1) * 2 + part(2) * -0.5) / h
-        last = (part(n - 3) * 0.5 + part(n - 2) * -2 + part(n - 1) * 1.5) / h
+        first = by(times(part(0), -1.5) + times(part(1), 2) - times(part(2), 0.5), h)
+        last = by(times(part(n - 1), 1.5) - times(part(n - 2), 2) + times(part(n - 3), 0.5), h)
+    inner = over(by(x.narrow(dim, 2, n - 2) - x.narrow(dim, 0, n - 2), h), 2)
     return cat([first, inner, last], dim)
 
 
@@ -430,11 +475,8 @@ def _check_gradient(self: Any, spacing: Any, dim: Any, dims: list[int], edge_ord
             )
 
 
-@composite(
-    "gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]",
-    method=False,
-)
-def _gradient(self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+def _gradients(self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+    """Slopes along each of the dimensions."""
     named = [dim] if isinstance(dim, int) else list(range(self._a.ndim)) if dim is None else list(dim)
     dims = list(wrap_dims(named, self._a.ndim)) if named else []
     _check_gradient(self, spacing, dim, dims, edge_order)
@@ -443,3 +485,33 @@ def _gradient(self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
         (_slopes_at if isinstance(h, Tensor) and h._a.ndim else _slopes)(self, d, h, edge_order)
         for d, h in zip(dims, distances, strict=True)
     )
+
+
+# The overloads of `gradient`, by what is given as spacing and whether the dimensions are a list.
+_GRADIENTS = {
+    "scalarint": "Scalar? spacing=None, int? dim=None", "scalararray": "Scalar spacing, int[] dim",
+    "scalarrayint": "Scalar[] spacing, int? dim=None", "scalarrayarray": "Scalar[] spacing, int[] dim",
+    "tensorarrayint": "Tensor[] spacing, int? dim=None", "tensorarray": "Tensor[] spacing, int[] dim",
+}  # fmt: skip
+_gradient_rows = {
+    overload: composite(
+        f"gradient.{overload}(Tensor self, *, {arguments}, int edge_order=1) -> Tensor[]", method=False
+    )(_gradients)
+    for overload, arguments in _GRADIENTS.items()
+}
+_gradient_rows["array"] = composite(
+    "gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]", method=False
+)(lambda self, dim, edge_order: _gradients(self, None, dim, edge_order))
+
+
+@front("gradient")
+def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
+    """How fast a function changes whose values are given, along each dimension."""
+    several = isinstance(dim, (list, tuple))
+    if spacing is None and several:
+        return _gradient_rows["array"].function(input, dim=dim, edge_order=edge_order)
+    kind = "scalar"
+    if isinstance(spacing, (list, tuple)):
+        kind = "tensorarray" if any(isinstance(h, Tensor) for h in spacing) else "scalarray"
+    name = "tensorarray" if kind == "tensorarray" and several else kind + ("array" if several else "int")
+    return _gradient_rows[name].function(input, spacing=spacing, dim=dim, edge_order=edge_order)

@@ -142,11 +142,20 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
         f"{name}.generator(int[] size, *, Generator? generator, {_OPTIONS[3:]}) -> Tensor", out=False, calls=call
     )(kernel)
 
+    out_row = composite(f"{name}.out(int[] size, *, Tensor(a!) out) -> Tensor(a!)", method=False)(
+        lambda size, out: fill(_fitted(out, size))
+    )
+    out_row_from = composite(
+        f"{name}.generator_out(int[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)", method=False
+    )(lambda size, generator, out: fill(_fitted(out, size), generator=generator))
+
     def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
                device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
         sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
         if out is not None:
-            return fill(_fitted(out, sizes), generator=generator)
+            if generator is None:
+                return out_row.function(sizes, out=out)
+            return out_row_from.function(sizes, generator=generator, out=out)
         if generator is None:
             made = plain.function(sizes, dtype=dtype, device=device)
         else:

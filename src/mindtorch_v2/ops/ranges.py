@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtype
+from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
 from .._front import front
 from .._meta import meta
-from .._op import composite, op
+from .._op import OPS, composite, op
 from .._tensor import Tensor, make
 from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype, quick_dtype
 
@@ -214,6 +214,19 @@ def _linear_range(name: str, array: Any) -> None:
 
     row = op(f"{name}(Scalar start, Scalar end, int steps{base}, {_OPTIONS}) -> Tensor", out=False, calls=call)(kernel)
 
+    def of_bounds(start: Any, end: Any, *rest: Any) -> Tensor:
+        """With tensors as bounds: their numbers are read first."""
+        dtype, _, device, _ = rest[-4:]
+        bounds = (OPS["item"].function(v) if isinstance(v, Tensor) else v for v in (start, end))
+        return row.function(*bounds, *rest[:-4], dtype=dtype, device=device)
+
+    of_tensors = {
+        (first == "Tensor", second == "Tensor"): composite(
+            f"{name}.{first}_{second}({first} start, {second} end, int steps{base}, {_OPTIONS}) -> Tensor", method=False
+        )(of_bounds)
+        for first, second in (("Tensor", "Tensor"), ("Tensor", "Scalar"), ("Scalar", "Tensor"))
+    }
+
     def public(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
                layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
         if steps is None:
@@ -226,6 +239,10 @@ def _linear_range(name: str, array: Any) -> None:
         values = (*bounds, int(steps)) + ((base,) if name == "logspace" else ())
         if out is not None:
             return out_row.function(*values, out=out)
+        by_tensors = of_tensors.get((isinstance(start, Tensor), isinstance(end, Tensor)))
+        if by_tensors is not None and _tap.SLOT.recorder is not None and device is not _device.META:
+            made = by_tensors.function(start, end, *values[2:], dtype=dtype, device=device)
+            return _finish(made, requires_grad)
         return _finish(row.function(*values, dtype=dtype, device=device), requires_grad)
 
     public.__name__ = public.__qualname__ = name
@@ -306,6 +323,12 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     return into(out, made) if out is not None else _finish(made.to(device), requires_grad)
 
 
+@composite(f"empty_permuted(int[] size, int[] physical_layout, {_OPTIONS}) -> Tensor")
+def _empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    made = empty(tuple(size[d] for d in physical_layout), dtype=dtype, device=device)
+    return made.permute(tuple(physical_layout.index(d) for d in range(len(physical_layout))))
+
+
 @front("empty_permuted")
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                    pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
@@ -315,5 +338,4 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
         raise RuntimeError(
             f"empty_permuted: physical_layout must name each of {len(sizes)} dimensions once, got {order}"
         )
-    made = empty(tuple(sizes[d] for d in order), dtype=dtype, device=device)
-    return _finish(made.permute(tuple(order.index(d) for d in range(len(order)))), requires_grad)
+    return _finish(_empty_permuted.function(sizes, tuple(order), dtype=dtype, device=device), requires_grad)

@@ -11,7 +11,7 @@ from .. import _dtype, _tap
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._meta import MetaArray
-from .._op import OPS, composite, in_place, op
+from .._op import OPS, composite, explicit, in_place, op
 from .._tensor import make
 from ..kernels import embedding as embedding_kernels
 from ..kernels import reduce as kernels
@@ -498,14 +498,28 @@ vector_norm = _vector_norm.function
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
     """Norm of a vector, or of a matrix where `p` says so."""
     if p == "nuc":
-        return OPS["linalg_matrix_norm.str_ord"].function(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+        return OPS["linalg_matrix_norm.str_ord"].function(
+            input, "nuc", tuple(range(input._a.ndim)) if dim is None else dim, keepdim
+        )
     order = 2 if p in ("fro", None) else p
     return vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
 
 
-@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out=True)
+_norm_along = explicit(
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[] dim, bool keepdim=False) -> Tensor",
+    node="NormBackward1",
+    self=lambda g, self, p, dim, keepdim, result: _norm_gradient(g, self, float(p), dim, keepdim, result),
+)(lambda self, p, dim, keepdim: vector_norm(self, p, dim, keepdim))
+norm_along = _norm_along.function
+
+
+@explicit(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    self=lambda g, self, other, p, result: _norm_gradient(g, self - other, float(p), None, False, result),
+    other=lambda g, self, other, p, result: -_norm_gradient(g, self - other, float(p), None, False, result),
+)
 def _dist(self: Any, other: Any, p: Any) -> Any:
-    return vector_norm(self - other, p)
+    return norm_along(self - other, p, tuple(range(max(self._a.ndim, other._a.ndim))))
 
 
 def _renorm_gradient(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
@@ -557,9 +571,20 @@ _truth_rows("all", kernels.all, (kernels.quick_all, kernels.quick_all_dim))
 _truth_rows("any", kernels.any, (kernels.quick_any, kernels.quick_any_dim))
 
 
-@op("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", out=False)
+@op("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", out=False)
+def _count_nonzero_along(a: Any, dim: Any) -> Any:
+    return kernels.count_nonzero(a, dim)
+
+
+@op("count_nonzero(Tensor self, int? dim=None) -> Tensor", out=False)
 def _count_nonzero(a: Any, dim: Any) -> Any:
     return kernels.count_nonzero(a, dim)
+
+
+@front("count_nonzero")
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """How many elements are not zero, in all or along dimensions."""
+    return (_count_nonzero_along if isinstance(dim, (list, tuple)) else _count_nonzero).function(input, dim)
 
 
 @op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor")

@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import grid_sample, resample
 from . import composed
 from .dense import densely
-from .network import composite, op
+from .network import composite, explicit, op
 
 # --- interpolation ----------------------------------------------------------------------------------------------------
 
@@ -264,6 +264,8 @@ def _native_channel_shuffle(a: Any, groups: int) -> Any:
 
 
 native_channel_shuffle = _native_channel_shuffle.function
-channel_shuffle = composite("channel_shuffle(Tensor self, int groups) -> Tensor")(
-    lambda self, groups: native_channel_shuffle(self, groups)
-).function
+channel_shuffle = explicit(
+    "channel_shuffle(Tensor self, int groups) -> Tensor",
+    out=False,
+    self=lambda g, self_sizes, groups: channel_shuffle(g, self_sizes[1] // groups),
+)(lambda self, groups: native_channel_shuffle(self, groups)).function

@@ -162,7 +162,7 @@ def _pair_along(a: Any, dim: Any, keepdim: bool = False) -> list[Shape]:
 
 register(asked(_one), "sum mean prod max min all any median nanmedian trace dot vdot")
 register(asked(_along), "sum.dim_IntList nansum mean.dim prod.dim_int amax amin argmax argmin all.dim all.dims any.dim")
-register(asked(_along), "any.dims count_nonzero logsumexp hash_tensor")
+register(asked(_along), "any.dims count_nonzero count_nonzero.dim_IntList logsumexp hash_tensor")
 register(asked(_pair_along), "max.dim min.dim median.dim nanmedian.dim mode aminmax")
 register(asked(lambda a, ord, dim, keepdim, dtype: reduced(a, dim, keepdim)), "linalg_vector_norm")
 

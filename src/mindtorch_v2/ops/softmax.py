@@ -11,6 +11,7 @@ from .._dtype import bool_
 from .._op import composite
 from ..kernels import small
 from ..kernels import softmax as kernels
+from .arithmetic import times
 from .creation import ones, scalar_tensor
 from .dense import densely
 from .dropout import dropout
@@ -164,7 +165,7 @@ def _attention_math(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p:
         scale = 1 / math.sqrt(query._a.shape[-1])
     # Half of the factor on each side: products of unscaled operands might overflow.
     root = math.sqrt(abs(scale))
-    query = query * (-root if scale < 0 else root)
+    query = times(query, -root if scale < 0 else root)
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError(
@@ -173,14 +174,14 @@ def _attention_math(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p:
         attn_mask = _additive(ones(query._a.shape[-2], key._a.shape[-2], dtype=bool_).tril(), query.dtype)
     if enable_gqa:
         key, value = _grouped(query, key, value)
-    scores = matmul(query, transpose(key, -2, -1) * root)
+    scores = matmul(query, times(transpose(key, -2, -1), root))
     if attn_mask is not None:
         scores = scores.add_(attn_mask)
     weights = safe_softmax(scores, -1)
     if dropout_p > 0:
         if dropout_mask is not None:
             kept = weights.masked_fill(dropout_mask.logical_not(), 0.0)
-            return matmul(kept, value * (1 / (1 - dropout_p))), kept
+            return matmul(kept, times(value, 1 / (1 - dropout_p))), kept
         weights = dropout(weights, dropout_p, True)
     return matmul(weights, value), weights
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._op import Op, binary, in_place, unary
+from .._op import Op, binary, composite, in_place, unary
 from ..kernels import special as kernels
-from .arithmetic import by_operand
+from .arithmetic import by_operand, plus, times
 from .ranges import arange
 
 SQRT_PI = math.sqrt(math.pi)
@@ -56,18 +56,13 @@ special_log_ndtr = _function(
 )
 
 
+@composite("special_ndtr(Tensor self) -> Tensor", out=True, method=False)
 def _ndtr(self: Any) -> Any:
-    """Half of one more than the error function, by in-place ops on a fresh tensor as ATen does it."""
-    return (1 + (self * math.sqrt(0.5)).erf()) * 0.5
+    """Half of one more than the error function."""
+    return times(plus(times(self, math.sqrt(0.5)).erf(), 1), 0.5)
 
 
-special_ndtr = _function(
-    "special_ndtr",
-    kernels.ndtr,
-    lambda g, self: g * ((self.pow(2) / -2).exp() / math.sqrt(2 * math.pi)),
-    calls=_ndtr,
-    method=False,
-)
+special_ndtr = _ndtr.function
 
 # --- gamma functions --------------------------------------------------------------------------------------------------
 

@@ -233,6 +233,23 @@ def _tensor_split_indices(self: Tensor, indices: Any, dim: int) -> Any:
     return _sliced(self, sizes_of("tensor_split", indices), dim)
 
 
+@composite(
+    "tensor_split.tensor_indices_or_sections(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]"
+)
+def _tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: int) -> Any:
+    given = tensor_indices_or_sections
+    if given._a.dtype != "int64":
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {type_name(given.dtype)}"
+        )
+    if given._a.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+            f"but got a tensor with {given._a.ndim} dims"
+        )
+    return (_tensor_split_indices if given._a.ndim else _tensor_split_sections).function(self, given._a.tolist(), dim)
+
+
 @front("tensor_split")
 def tensor_split(
     input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, sections: Any = None, indices: Any = None,
@@ -243,17 +260,7 @@ def tensor_split(
         (v for v in (indices_or_sections, sections, indices, tensor_indices_or_sections) if v is not None), None
     )
     if isinstance(given, Tensor):
-        if given._a.dtype != "int64":
-            raise RuntimeError(
-                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                f"{type_name(given.dtype)}"
-            )
-        if given._a.ndim > 1:
-            raise RuntimeError(
-                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-                f"but got a tensor with {given._a.ndim} dims"
-            )
-        given = given._a.tolist()
+        return _tensor_split_tensor.function(input, given, dim)
     row = _tensor_split_indices if isinstance(given, (list, tuple)) else _tensor_split_sections
     return row.function(input, given, dim)
 

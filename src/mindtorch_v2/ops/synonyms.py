@@ -25,7 +25,7 @@ _BINARY = {
 _SPECIAL = {
     "expit": "sigmoid", "exp2": "exp2", "expm1": "expm1", "log1p": "log1p", "erf": "erf", "erfc": "erfc",
     "erfinv": "erfinv", "psi": "digamma", "digamma": "digamma", "gammaln": "lgamma", "sinc": "sinc", "i0": "i0",
-    "logit": "logit", "multigammaln": "mvlgamma", "polygamma": "polygamma", "gammainc": "igamma",
+    "logit": "logit", "logsumexp": "logsumexp", "multigammaln": "mvlgamma", "polygamma": "polygamma", "gammainc": "igamma",
     "gammaincc": "igammac",
 }  # fmt: skip
 
@@ -56,6 +56,20 @@ for _name, _row in {**_SYNONYMS, **_BINARY}.items():
     synonym(_name + "_", OPS[f"{_base}_{_dot}{_overload}"])
 for _name, _row in _SPECIAL.items():
     synonym(f"special_{_name}", OPS[_row], method=False)
+
+
+def _normalising(name: str, keyword_only: str) -> None:
+    """`special.softmax` and its logarithm, which take no `out`."""
+
+    def body(self: Any, dim: int, dtype: Any) -> Any:
+        return OPS[f"{name}.int"].function(self, dim, dtype)
+
+    schema = f"special_{name}(Tensor self, int dim, {keyword_only}ScalarType? dtype=None) -> Tensor"
+    composite(schema, method=False)(body)
+
+
+_normalising("softmax", "")
+_normalising("log_softmax", "*, ")
 
 divide = synonym("divide", OPS["div.Tensor"])
 divide_mode = synonym("divide", OPS["div.Tensor_mode"])

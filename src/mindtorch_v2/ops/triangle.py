@@ -201,7 +201,8 @@ def _triangle_indices(name: str, function: Any) -> Any:
 
     def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
                 requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-        return made.function(row, col, offset, dtype=dtype, device=device)
+        kind = _dtype.int64 if dtype is None else dtype
+        return made.function(row, col, offset, dtype=kind, device=device, pin_memory=pin_memory)
 
     indices.__name__ = indices.__qualname__ = name
     return front(name)(indices)

@@ -25,7 +25,9 @@ def _copying(row: Op) -> Op:
         made = function(arguments[0], **dict(zip(list(row.arguments)[1:], arguments[1:], strict=True)))
         return clone(made) if isinstance(made, Tensor) else tuple(clone(t) for t in made)
 
-    return composite(schema, method=False)(body)
+    if not row.formulas:
+        return composite(schema, method=False)(body)
+    return Op(schema, None, calls=body, formulas=row.formulas, node=f"{row.node_name}_copy", out=False, method=False)
 
 
 alias_copy = _copying(views._alias).function

@@ -96,7 +96,9 @@ class FunctionEventAvg(FormattedTimesMixin):
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Add an event or another sum with the same key."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
-            raise AssertionError(f"Expected a FunctionEvent or FunctionEventAvg, got {type(other).__name__}")
+            raise AssertionError(
+                f"Expected other to be a FunctionEvent or FunctionEventAvg, got {type(other).__name__}"
+            )
         if self.key is None:
             for name in _COPIED:
                 setattr(self, name, getattr(other, name))

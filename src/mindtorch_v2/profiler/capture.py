@@ -28,6 +28,34 @@ MEMORY_EVENT_NAME = "[memory]"
 MEMORY_KIND = _tap.event_id(MEMORY_EVENT_NAME)
 
 
+# Bookkeeping of torch's that its event lists leave out.
+_LEFT_OUT = frozenset(
+    (MEMORY_EVENT_NAME, _tap.OUT_OF_MEMORY, "profiler::_record_function_enter", "profiler::_record_function_enter_new",
+     "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version")
+)  # fmt: skip
+# Frames of the machinery: a part of the file's path, and the function.
+_MACHINERY = (
+    ("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"),
+    ("_internal/common_utils", "prof_callable"), ("_internal/common_utils", "prof_func_call"),
+    ("_internal/common_utils", "prof_meth_call"),
+)  # fmt: skip
+
+
+def filter_name(name: str) -> bool:
+    """Whether torch leaves events of that name out of its lists."""
+    return name in _LEFT_OUT
+
+
+def filter_stack_entry(entry: str) -> bool:
+    """Whether a stack entry is kept: it belongs to no machinery of torch's."""
+    return not any(file in entry and function in entry for file, function in _MACHINERY)
+
+
+def rewrite_name(name: str, with_wildcard: bool = False) -> str:
+    """The name in event lists, where numbered steps share one if asked to."""
+    return "ProfilerStep*" if with_wildcard and name.startswith(STEP_PREFIX) else name
+
+
 class Kind(NamedTuple):
     """What events with the same number have in common."""
 
@@ -44,7 +72,7 @@ class Kind(NamedTuple):
     @property
     def label(self) -> str:
         """The name in event lists, where numbered steps share one."""
-        return "ProfilerStep*" if self.name.startswith(STEP_PREFIX) else self.name
+        return rewrite_name(self.name, with_wildcard=True)
 
     @property
     def is_function(self) -> bool:

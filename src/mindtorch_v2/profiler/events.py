@@ -229,25 +229,25 @@ class FunctionEvent(FormattedTimesMixin):
         self.__dict__.update(values)
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        self._expect_cpu(self)
+        self._expect_cpu(event=self)
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         """Add a direct child; its time then is not this event's own."""
-        self._expect_cpu(self, child)
+        self._expect_cpu(event=self, child=child)
         self.cpu_children.append(child)
         if self._view is not None:
             self._view.edit()
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        self._expect_cpu(self, parent)
+        self._expect_cpu(event=self, parent=parent)
         self.cpu_parent = parent
 
     @staticmethod
-    def _expect_cpu(*events: FunctionEvent) -> None:
-        for event in events:
+    def _expect_cpu(**events: FunctionEvent) -> None:
+        for role, event in events.items():
             if not isinstance(event, FunctionEvent):
-                raise AssertionError(f"Expected a FunctionEvent, got {type(event).__name__}")
+                raise AssertionError(f"Expected {role} to be a FunctionEvent, got {type(event).__name__}")
             if event.device_type != DeviceType.CPU:
                 raise AssertionError(f"Expected device_type to be CPU, got {event.device_type}")
 

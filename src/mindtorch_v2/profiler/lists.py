@@ -96,7 +96,9 @@ class EventList(list[Any]):
     ) -> EventList:
         """Events summed up by name and whatever else tells them apart."""
         if not self._tree_built:
-            raise AssertionError("Expected the event tree to be built: key_averages() works on a profile's events()")
+            raise AssertionError(
+                "Expected tree to be built before calling key_averages: take the events() of a profile, as they are"
+            )
         grouping = Grouping(group_by_input_shapes, group_by_stack_n, group_by_overload_name, include_python_functions)
         found = average_views(self._views, grouping) if self._is_untouched() else average_events(self, grouping)
         return self._like(found)

@@ -47,6 +47,27 @@ class Column:
         return f"{value!s:{self.align}{self.width}}" + _GAP
 
 
+def build_table(
+    events: Sequence[Any],
+    sort_by: str | None = None,
+    header: str | None = None,
+    row_limit: float | None = 100,
+    max_src_column_width: int | None = 75,
+    max_name_column_width: int | None = 55,
+    max_shapes_column_width: int | None = 80,
+    with_flops: bool = False,
+    profile_memory: bool = False,
+    top_level_events_only: bool = False,
+    time_unit: str | None = None,
+) -> str:
+    """The table of events that lie in any list."""
+    widths = max_src_column_width, max_name_column_width, max_shapes_column_width
+    return render(
+        events,
+        TableOptions(sort_by, row_limit, *widths, header, top_level_events_only, time_unit, profile_memory, with_flops),
+    )
+
+
 def render(events: Sequence[Any], options: TableOptions, whole: Sequence[Any] | None = None) -> str:
     """The events (or averages) as a table; an empty string if there are none. Shares are those of `whole`."""
     if not events:

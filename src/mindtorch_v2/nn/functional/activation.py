@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..._device import contiguous_format
 from ..._tensor import Tensor
 from ...ops import activation as rows
 from ...ops import gates
@@ -167,7 +168,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     """A sample of the Gumbel-softmax distribution; one-hot where `hard`, with the gradient of the soft one."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -exponential_(empty_like(logits)).log()
+    gumbels = -exponential_(empty_like(logits, memory_format=contiguous_format)).log()
     soft_sample = softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft_sample

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ops import norm as rows
+from ...ops.arithmetic import divide as div
 from ...ops.padding import pad
 from ...ops.pooling import avg_pool2d, avg_pool3d
 from ...ops.reduce import vector_norm
@@ -65,16 +66,18 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     squares = input.mul(input)
     pads = (0, 0, size // 2, (size - 1) // 2)
     if ndim == 3:
-        mean = avg_pool2d(pad(squares.unsqueeze(1), pads), (size, 1), 1).squeeze(1)
+        mean = avg_pool2d(pad(squares.unsqueeze(1), pads), (size, 1), (1, 1), (0, 0)).squeeze(1)
     else:
         shape = input.size()
         flat = squares.view(shape[0], 1, shape[1], shape[2], -1)
-        mean = avg_pool3d(pad(flat, (0, 0, *pads)), (size, 1, 1), 1).squeeze(1).view(shape)
+        mean = avg_pool3d(pad(flat, (0, 0, *pads)), (size, 1, 1), (1, 1, 1), (0, 0, 0)).squeeze(1).view(shape)
     return input / mean.mul(alpha).add(k).pow(beta)
 
 
 def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """Divide by the p-norm along a dimension."""
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    size = vector_norm(input, p, dims, True).clamp_min(eps).expand_as(input)
-    return input / size if out is None else input.div(size, out=out)
+    size = vector_norm(input, p, dims, True)
+    if out is None:
+        return input / size.clamp_min(eps).expand_as(input)
+    return div(input, size.clamp_min_(eps).expand_as(input), out=out)

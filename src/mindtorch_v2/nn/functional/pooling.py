@@ -206,7 +206,7 @@ def _lp_pool(n: int, average: Callable[..., Any], input: Any, norm_type: float, 
              ceil_mode: bool) -> Any:  # fmt: skip
     kernel = expanded(kernel_size, n)
     count = functools.reduce(lambda a, b: a * b, kernel)
-    mean = average(input.pow(norm_type), kernel, expanded(_stride(stride), n), 0, ceil_mode)
+    mean = average(input.pow(norm_type), kernel, expanded(_stride(stride), n), (0,) * n, ceil_mode)
     return (mean.sign() * mean.abs().relu()).mul(count).pow(1.0 / norm_type)
 
 

@@ -65,23 +65,25 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         used = 0
         for i, (low, high) in enumerate(pairwise([0, *self.cutoffs])):
             inside = (target >= low) & (target < high)
-            rows = inside.nonzero().squeeze(1)
+            rows = inside.nonzero().squeeze()
             used += rows.numel()
             if rows.numel() == 0:
                 continue
             if i == 0:
                 places.index_copy_(0, rows, target[inside])
                 continue
+            wanted = target[inside] - low
+            scores = self.tail[i - 1](input.index_select(0, rows))
             places.index_fill_(0, rows, self.shortlist_size + i - 1)
-            of_cluster = F.log_softmax(self.tail[i - 1](input.index_select(0, rows)), dim=1)
-            output.index_copy_(0, rows, of_cluster.gather(1, (target[inside] - low).unsqueeze(1)).squeeze(1))
+            found = F.log_softmax(scores, dim=1).gather(1, wanted.unsqueeze(1))
+            output.index_copy_(0, rows, found.squeeze(1))
         if used != target.size(0):
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                 f"{target.max().item()}] were found. "
             )
         head = F.log_softmax(self.head(input), dim=1)
-        output = output + head.gather(1, places.unsqueeze(1)).squeeze(1)
+        output += head.gather(1, places.unsqueeze(1)).squeeze()
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 

@@ -256,11 +256,11 @@ class RNNBase(Module):
 
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
         data, batch_sizes, sorted_indices, unsorted_indices = packed
-        if hx is None:
-            hx = self._fresh_state(data, batch_sizes)
-        else:
-            hx = self.permute_hidden(hx, sorted_indices)
-        self.check_forward_args(data, hx, batch_sizes)
+        self.check_input(data, batch_sizes)
+        given = hx is not None
+        hx = self.permute_hidden(hx, sorted_indices) if given else self._fresh_state(data, batch_sizes)
+        if given or self.mode != "LSTM":  # an LSTM does not look again at states it has made itself
+            self.check_forward_args(data, hx, batch_sizes)
         output, hidden = self._result(
             self._packed().function(data, batch_sizes, hx, self._flat_weights, *self._options())
         )
@@ -346,8 +346,12 @@ class LSTM(RNNBase):
         return hx if permutation is None else tuple(h.index_select(1, permutation) for h in hx)
 
     def _fresh_state(self, input: Any, batch_sizes: Any) -> Any:
-        cell = self.get_expected_cell_size(input, batch_sizes)
-        return super()._fresh_state(input, batch_sizes), zeros(cell, dtype=input.dtype, device=input.device)
+        if batch_sizes is None:
+            sizes = self.get_expected_hidden_size(input, None), self.get_expected_cell_size(input, None)
+        else:
+            layers, batch = self.num_layers * (2 if self.bidirectional else 1), batch_sizes[0]
+            sizes = (layers, batch, self.proj_size or self.hidden_size), (layers, batch, self.hidden_size)
+        return tuple(zeros(tuple(map(int, size)), dtype=input.dtype, device=input.device) for size in sizes)
 
     def _batched_state(self, hx: Any, batched: bool) -> Any:
         rank = 3 if batched else 2

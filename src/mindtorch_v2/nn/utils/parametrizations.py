@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
+from ..._device import contiguous_format
 from ..._dtype import finfo
 from ..._op import OPS
 from ..._tensor import Tensor
@@ -170,6 +171,9 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 class _SpectralNorm(Module):
     """A weight divided by its largest singular value."""
 
+    _u: Any
+    _v: Any
+
     def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
@@ -198,8 +202,8 @@ class _SpectralNorm(Module):
     @no_grad()
     def _power_method(self, weight_mat: Any, n_power_iterations: int) -> None:
         for _ in range(n_power_iterations):
-            self._u.copy_(F.normalize(mv(weight_mat, self._v), dim=0, eps=self.eps))
-            self._v.copy_(F.normalize(mv(weight_mat.mH, self._u), dim=0, eps=self.eps))
+            self._u = F.normalize(mv(weight_mat, self._v), dim=0, eps=self.eps, out=self._u)
+            self._v = F.normalize(mv(weight_mat.H, self._u), dim=0, eps=self.eps, out=self._v)
 
     def forward(self, weight: Any) -> Any:
         if weight.ndim == 1:
@@ -207,7 +211,8 @@ class _SpectralNorm(Module):
         matrix = self._reshape_weight_to_matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        u, v = self._u.clone(), self._v.clone()  # the buffers may change before backward needs them
+        # Copies, as the buffers may change before backward needs them.
+        u, v = (t.clone(memory_format=contiguous_format) for t in (self._u, self._v))
         return weight / vdot(u, mv(matrix, v))
 
     def right_inverse(self, value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ... import _dtype
+from ..._device import contiguous_format
 from ..._tensor import Tensor
 from ...ops.convert import as_tensor
 from ...ops.creation import empty_like
@@ -102,7 +103,7 @@ def invert_permutation(permutation: Any) -> Any:
     """The permutation that undoes another."""
     if permutation is None:
         return None
-    output = empty_like(permutation)
+    output = empty_like(permutation, memory_format=contiguous_format)
     output.scatter_(0, permutation, arange(0, permutation.numel(), device=permutation.device))
     return output
 
@@ -118,6 +119,7 @@ def pack_padded_sequence(
     sorted_indices = None
     if not enforce_sorted:
         lengths, sorted_indices = sort(lengths, descending=True)
+        sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
     data, batch_sizes = _pack_padded_sequence.function(input, lengths, batch_first)
     return PackedSequence(data, batch_sizes, sorted_indices, None)
@@ -141,7 +143,7 @@ def pad_packed_sequence(
     order = sequence.unsorted_indices
     if order is None:
         return padded, lengths
-    return padded.index_select(0 if batch_first else 1, order), lengths[order]
+    return padded.index_select(0 if batch_first else 1, order), lengths[order.cpu()]
 
 
 def pad_sequence(
