@@ -7,6 +7,7 @@ operands that are not its own, so that their reflected methods get their turn.
 from __future__ import annotations
 
 import copy
+import copyreg
 import types
 from collections.abc import Callable
 from typing import Any
@@ -119,6 +120,14 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 }
 
 
+def _looked_up(method: Any) -> tuple[Any, ...]:
+    """How an operator is copied and pickled: it is always the same one."""
+    name = next((name for name, held in vars(Tensor).items() if held is method), None)
+    if name is None:
+        raise TypeError(f"an operator that Tensor no longer has cannot be copied or pickled: {method.__name__}")
+    return getattr, (Tensor, name)
+
+
 def bind_operators() -> None:
     """Attach every operator to Tensor."""
     methods: dict[str, Any] = {name: operator(name, OPS[row]) for name, row in _HOT.items()}
@@ -137,4 +146,6 @@ def bind_operators() -> None:
     methods["__ilshift__"], methods["__irshift__"] = bitwise.ilshift.function, bitwise.irshift.function
     for name, method in methods.items():
         setattr(Tensor, name, method if HELPER is None else HELPER.operator(method))
+    if HELPER is not None:
+        copyreg.pickle(type(Tensor.__dict__["__add__"]), _looked_up)
     Tensor.polygamma = lambda self, n: special.polygamma.function(n, self)  # type: ignore[attr-defined]

@@ -1,7 +1,10 @@
 """The compiled recorder and the one in Python fill the same columns."""
 
+import copy
+import inspect
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -142,3 +145,26 @@ def test_every_part_in_c_is_named_where_it_is_built() -> None:
     missing = [part.name for part in parts if f'"{part.relative_to(top).as_posix()}"' not in settings]
     assert parts
     assert missing == []
+
+
+def test_operators_are_methods_like_others() -> None:
+    x, kind = torch.ones(2), torch.Tensor
+    assert x.__add__(1).tolist() == kind.__add__(x, 1).tolist() == [2, 2]
+    assert str(inspect.signature(kind.__sub__)) == "(input, other)"
+    before = kind.__add__
+    try:
+        kind.__add__ = lambda self, other: before(self, other) * 10  # type: ignore[method-assign]
+        assert (x + 1).tolist() == [20, 20]
+    finally:
+        kind.__add__ = before  # type: ignore[method-assign]
+    assert (x + 1).tolist() == [2, 2]
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+def test_operators_are_copied_as_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    for method in (torch.Tensor.__add__, torch.Tensor.__mod__, torch.Tensor.__iadd__):
+        assert copy.deepcopy(method) is pickle.loads(pickle.dumps(method)) is method
+    before = torch.Tensor.__add__
+    monkeypatch.setattr(torch.Tensor, "__add__", lambda self, other: self)
+    with pytest.raises(TypeError, match="no longer has"):
+        copy.copy(before)
