@@ -150,6 +150,7 @@ def test_every_part_in_c_is_named_where_it_is_built() -> None:
 def test_operators_are_methods_like_others() -> None:
     x, kind = torch.ones(2), torch.Tensor
     assert x.__add__(1).tolist() == kind.__add__(x, 1).tolist() == [2, 2]
+    assert (x - 1).tolist() == [0, 0]
     assert str(inspect.signature(kind.__sub__)) == "(input, other)"
     before = kind.__add__
     try:
