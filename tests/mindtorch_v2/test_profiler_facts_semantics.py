@@ -84,7 +84,7 @@ def test_stopping_keeps_the_number_of_the_step() -> None:
 
 def test_a_cpu_profiler_never_stops_for_a_device() -> None:
     seen = []
-    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=2)) as prof:
+    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=2), acc_events=True) as prof:
         for _ in range(6):
             seen.append(prof.current_action)
             prof.step()

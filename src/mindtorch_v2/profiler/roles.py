@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _roles, _steps, _tap
-from .._storage import Storage
+from .._storage import Storage, view_version
 
 
 class Sighting(NamedTuple):
@@ -28,7 +28,11 @@ class RoleLog:
     """Sightings from `start` to `stop`."""
 
     def __init__(self) -> None:
-        self.sightings: list[Sighting] = []
+        self._rows: list[tuple[int, str, int, int, int]] = []
+
+    @property
+    def sightings(self) -> list[Sighting]:
+        return [Sighting._make(row) for row in self._rows]
 
     def start(self) -> None:
         _roles.LISTENERS.append(self._see)
@@ -44,14 +48,15 @@ class RoleLog:
         for tensor in tensors:
             array = getattr(tensor, "_a", None)
             # What an op of a graph made is no input.
-            if not isinstance(array, np.ndarray) or (role == _roles.INPUT and tensor.grad_fn is not None):
+            if not isinstance(array, np.ndarray) or (role == _roles.INPUT and _is_made(tensor)):
                 continue
-            if tensor._v is None:
-                tensor._v = Storage()
+            token = tensor._v
+            if token is None:
+                token = tensor._v = Storage()
             block = array
-            while isinstance(block.base, np.ndarray):
+            while block.base is not None and isinstance(block.base, np.ndarray):
                 block = block.base
-            self.sightings.append(Sighting(now, role, id(tensor._v), block.nbytes, tensor._v.version))
+            self._rows.append((now, role, id(token), block.nbytes, view_version(token)))
 
     def _see_optimizer(self, source: Any, stepped: bool) -> None:
         groups = getattr(source, "param_groups", None)
@@ -62,3 +67,8 @@ class RoleLog:
         self._see(_roles.GRADIENT, [parameter.grad for parameter in parameters])
         for state in source.state.values():
             self._see(_roles.OPTIMIZER_STATE, state.values() if isinstance(state, dict) else (state,))
+
+
+def _is_made(tensor: Any) -> bool:
+    in_graph = tensor._ag is not None or tensor._view is not None
+    return in_graph and tensor.grad_fn is not None
