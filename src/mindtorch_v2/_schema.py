@@ -116,11 +116,18 @@ _OUT_OVERLOADS = {
     "max.dim": "dim_max", "min.dim": "dim_min", "all.dim": "out", "any.dim": "out", "sort": "values",
     "sort.stable": "values_stable", "topk": "values", "kthvalue": "values", "mode": "values",
     "median.dim": "dim_values", "nanmedian.dim": "dim_values", "max": "unary_out", "min": "unary_out",
-    "std.dim": "out", "var.dim": "out",
+    "max.other": "out", "min.other": "out",
+    "std.dim": "out", "var.dim": "out", "mean": "dtype_out", "all": "all_out", "any": "all_out",
+    "norm.ScalarOpt_dim": "out", "frobenius_norm.dim": "out", "divide.Tensor_mode": "out_mode",
+    "xlogy.Tensor": "OutTensor", "xlogy.Scalar_Self": "OutScalar_Self", "xlogy.Scalar_Other": "OutScalar_Other",
+    "linalg_pinv.rcond_tensor": "out_rcond_tensor", "linalg_matrix_rank.tol_tensor": "out_tol_tensor",
+    "linalg_cholesky_ex": "L", "linalg_inv_ex": "inverse", "linalg_eigh": "eigvals", "linalg_svd": "U", "svd": "U",
+    "hardswish_backward": "out", "triangular_solve": "X", "qr": "Q", "geqrf": "a",
 }  # fmt: skip
 _TENSOR_OUT = frozenset(
     "remainder fmod lerp frexp bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt "
-    "ge greater greater_equal less less_equal not_equal index searchsorted bucketize".split()
+    "ge greater greater_equal less less_equal not_equal index searchsorted bucketize fill clamp clamp_min clamp_max "
+    "slice_copy".split()
 )
 
 
@@ -129,4 +136,6 @@ def out_overload(name: str, overload: str) -> str:
     known = _OUT_OVERLOADS.get(f"{name}.{overload}" if overload else name)
     if known is not None:
         return known
+    if name.endswith("_backward"):
+        return "grad_input"
     return "out" if overload == "" or (overload == "Tensor" and name not in _TENSOR_OUT) else f"{overload}_out"

@@ -88,6 +88,38 @@ def test_factories_that_write_into_a_tensor_have_an_overload_of_their_own(name: 
     assert target.shape == (3,)
 
 
+@pytest.mark.parametrize(
+    ("call", "overload"),
+    [
+        (lambda out: torch.clamp(X, X, out=out), "Tensor_out"),
+        (lambda out: torch.mean(X, out=out), "dtype_out"),
+        (lambda out: torch.all(X, out=torch.empty(0, dtype=torch.bool)), "all_out"),
+        (lambda out: torch.max(X, X, out=out), "out"),
+        (lambda out: torch.xlogy(X, X, out=out), "OutTensor"),
+        (lambda out: torch.linalg.eigh(X, out=(out, torch.empty(0))), "eigvals"),
+        (lambda out: torch.linalg.svd(X, out=(out, torch.empty(0), torch.empty(0))), "U"),
+        (lambda out: torch.norm(X, "nuc", out=out), "str_ord_out"),
+        (lambda out: torch.expand_copy(X, (2, 3, 3), out=out), "out"),
+        (lambda out: torch.eye(3, out=out), "out"),
+        (lambda out: torch.eye(3, 2, out=out), "m_out"),
+        (lambda out: torch.randint(5, (2,), out=out), "out"),
+        (lambda out: torch.randint(1, 5, (2,), generator=torch.Generator(), out=out), "low_generator_out"),
+        (lambda out: torch.normal(0.0, 1.0, (2,), out=out), "float_float_out"),
+    ],
+)
+def test_overloads_that_write_into_tensors_have_torchs_names(call: Any, overload: str) -> None:
+    with profile(experimental_config=OVERLOADS) as prof:
+        call(torch.empty(0))
+    last = [event for event in prof.events() if event.cpu_parent is None][-1]
+    assert last.overload_name == overload
+
+
+def test_the_nuclear_norm_is_written_where_it_is_wanted() -> None:
+    out = torch.empty(())
+    assert torch.norm(torch.eye(3), "nuc", out=out) is out
+    assert out == 3
+
+
 def test_bounds_that_are_tensors_are_inputs() -> None:
     with profile(record_shapes=True, experimental_config=OVERLOADS) as prof:
         torch.linspace(X[0, 0], 1, 3)

@@ -344,7 +344,7 @@ def _neighbours(t: Any, dim: int) -> tuple[Any, Any]:
 
 def _widths(y: Any, x: Any, dim: int) -> Any:
     """The distances between the places of neighbours, in dimensions that broadcast against `y`."""
-    if x._a.ndim == 1 and y._a.ndim > 1:
+    if x._a.ndim == 1:
         x = x.view([-1 if d == wrap_dim(dim, y._a.ndim) else 1 for d in range(y._a.ndim)])
     elif x._a.ndim < y._a.ndim:
         x = x.view((1,) * (y._a.ndim - x._a.ndim) + x._a.shape)

@@ -239,6 +239,26 @@ def _range_arguments(args: tuple[Any, ...], low: Any, high: Any, size: Any) -> t
     return low, high, size
 
 
+def _randint_into(*given: Any) -> Tensor:
+    """Integers into a given tensor; as `_randint_out` declares them, one bound or two and a generator or none."""
+    out, bounds = given[-1], [v for v in given if isinstance(v, int)]
+    size = next(v for v in given if isinstance(v, (list, tuple)))
+    generator = None if given[-2] is size else given[-2]
+    low, high = bounds if len(bounds) == 2 else (0, bounds[0])
+    return _random_from(_fitted(out, size), low, high, generator=generator)
+
+
+_randint_out = {
+    (bounds, generators): composite(
+        f"randint.{'low_' * (bounds - 1)}{'generator_' * generators}out({'int low, ' * (bounds - 1)}int high, int[] size, *, "
+        f"{'Generator? generator, ' * generators}Tensor(a!) out) -> Tensor(a!)",
+        method=False,
+    )(_randint_into).function
+    for bounds in (1, 2)
+    for generators in (0, 1)
+}
+
+
 @front("randint")
 def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
             dtype: Any = _dtype.int64, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -247,9 +267,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     low, high, size = _range_arguments(args, low, high, size)
     if high is None or size is None:
         raise TypeError("randint() needs high and size: randint(high, size) or randint(low, high, size)")
-    if out is not None:
-        return _random_from(_fitted(out, size), low or 0, high, generator=generator)
     bounds = (high,) if low is None else (low, high)
+    if out is not None:
+        given = {} if generator is None else {"generator": generator}
+        return _randint_out[len(bounds), len(given)](*bounds, size, **given, out=out)
     if generator is None:
         made = (_randint if low is None else _randint_low)(*bounds, size, dtype=dtype, device=device)
     else:
@@ -332,6 +353,14 @@ def _normal_sized(mean: float, std: float, size: Any, generator: Any, dtype: Any
     return normal_(empty(size, dtype=dtype, device=device), mean, std, generator=generator)
 
 
+@composite(
+    "normal.float_float_out(float mean, float std, int[] size, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+    method=False,
+)
+def _normal_into(mean: float, std: float, size: Any, generator: Any, out: Tensor) -> Tensor:
+    return normal_(_fitted(out, size), mean, std, generator=generator)
+
+
 @front("normal")
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
            dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
@@ -339,7 +368,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     if size is None:
         return _normal_row(mean, std).function(mean, std, generator=generator, out=out)
     if out is not None:
-        return normal_(_fitted(out, size), mean, std, generator=generator)
+        return _normal_into.function(mean, std, tuple(size), generator=generator, out=out)
     made = _normal_sized.function(mean, std, tuple(size), generator=generator, dtype=dtype, device=device)
     return made.requires_grad_() if requires_grad else made
 

@@ -269,6 +269,11 @@ _linear_range("linspace", linspace_array)
 _linear_range("logspace", _logspace_array)
 
 
+@composite("eye.out(int n, *, Tensor(a!) out) -> Tensor(a!)")
+def _eye_square_out(n: int, out: Tensor) -> Tensor:
+    return into(out, make(np.eye(n, dtype=out._a.dtype)))
+
+
 @composite("eye.m_out(int n, int m, *, Tensor(a!) out) -> Tensor(a!)")
 def _eye_out(n: int, m: int, out: Tensor) -> Tensor:
     return into(out, make(np.eye(n, m, dtype=out._a.dtype)))
@@ -299,7 +304,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Ones on the diagonal, zeros elsewhere."""
     if out is not None:
-        return _eye_out.function(n, n if m is None else m, out=out)
+        return _eye_square_out.function(n, out=out) if m is None else _eye_out.function(n, m, out=out)
     if m is None:
         return _finish(_eye.function(n, dtype=dtype, device=device), requires_grad)
     return _finish(_eye_m.function(n, m, dtype=dtype, device=device), requires_grad)

@@ -271,7 +271,7 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, q
             grads[0], self_sizes, dim, result1, keepdim
         ),
     )(lambda a, dim, keepdim: along(a, dim, keepdim))
-    pair = composite(f"{name}.other(Tensor self, Tensor other) -> Tensor", method=False)(
+    pair = composite(f"{name}.other(Tensor self, Tensor other) -> Tensor", method=False, out=True)(
         lambda self, other: OPS[pairwise].function(self, other)
     )
 
@@ -287,7 +287,7 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, q
             return full.function(input, out=out)
         if isinstance(second, int) or not hasattr(second, "_a"):
             return by_dim.function(input, second, keepdim, out=out)
-        row = pair if _tap.SLOT.recorder is not None and out is None else OPS[pairwise]
+        row = pair if _tap.SLOT.recorder is not None else OPS[pairwise]
         return row.function(input, second, **({} if out is None else {"out": out}))
 
     public.__name__ = public.__qualname__ = name
@@ -499,7 +499,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     """Norm of a vector, or of a matrix where `p` says so."""
     if p == "nuc":
         return OPS["linalg_matrix_norm.str_ord"].function(
-            input, "nuc", tuple(range(input._a.ndim)) if dim is None else dim, keepdim
+            input, "nuc", tuple(range(input._a.ndim)) if dim is None else dim, keepdim, dtype=dtype, out=out
         )
     order = 2 if p in ("fro", None) else p
     return vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)

@@ -27,7 +27,7 @@ def _copying(row: Op) -> Op:
 
     if not row.formulas:
         return composite(schema, method=False)(body)
-    return Op(schema, None, calls=body, formulas=row.formulas, node=f"{row.node_name}_copy", out=False, method=False)
+    return Op(schema, None, calls=body, formulas=row.formulas, node=f"{row.node_name}_copy", method=False)
 
 
 alias_copy = _copying(views._alias).function
