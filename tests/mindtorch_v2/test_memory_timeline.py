@@ -158,3 +158,13 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 def test_an_unwritable_path_is_an_error(step: profile, tmp_path: Path) -> None:
     with pytest.raises(OSError), pytest.warns(FutureWarning):
         step.export_memory_timeline(tmp_path / "none" / "timeline.json")
+
+
+def test_inputs_made_in_inference_mode_are_seen_like_others() -> None:
+    with torch.inference_mode():
+        x = torch.ones(2, 4)
+    layer = torch.nn.Linear(4, 3)
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof, torch.no_grad():
+        layer(x)
+    assert prof._roles is not None
+    assert [(s.role, s.nbytes) for s in prof._roles.sightings if s.role == "input"] == [("input", 32)]
