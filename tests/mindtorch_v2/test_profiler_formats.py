@@ -120,6 +120,16 @@ def test_perfetto_gives_crossing_slices_tracks_of_their_own(tmp_path: Path) -> N
     assert slices["first"][1] == slices["second"][1] == 0
 
 
+def test_perfetto_keeps_the_times_of_many_crossing_slices(tmp_path: Path) -> None:
+    trace(tmp_path, [x(f"op{i}", 3 * i, 10) for i in range(40)]).export(tmp_path / "a.pftrace")
+    slices = Perfetto(tmp_path / "a.pftrace").slices
+    assert {name: length for _, name, _, length, _ in slices if name.startswith("op")} == {
+        f"op{i}": 10_000 for i in range(40)
+    }
+    starts = sorted((int(name[2:]), start) for _, name, start, _, _ in slices if name.startswith("op"))
+    assert [start - starts[0][1] for _, start in starts] == [3000 * i for i in range(40)]
+
+
 # Flame graphs
 
 

@@ -510,3 +510,11 @@ def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
         load(tmp_path / "none.json")
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
+
+
+def test_allocations_that_no_number_can_sum_up_are_refused(tmp_path: Path) -> None:
+    mark = {"ph": "i", "s": "t", "name": "[memory]", "cat": "cpu_instant_event", "pid": 1, "tid": 1, "ts": 1}
+    events = [mark | {"args": {"Bytes": 1 << 61, "Addr": address}} for address in range(2)]
+    with pytest.raises(ValueError, match=r"allocations and frees of 4.61e\+18 bytes in all"):
+        load(write_json(tmp_path / "a.json", events))
+    assert [track.nbytes.tolist() for track in load(write_json(tmp_path / "b.json", events[:1])).tracks] == [[1 << 61]]

@@ -53,6 +53,12 @@ def test_tiny_ops_that_are_many_but_take_little_are_mentioned() -> None:
     assert found(made.capture())["tiny_ops"].level == INFO
 
 
+def test_ops_that_take_no_time_at_all_are_no_tiny_ops() -> None:
+    made = Builder()
+    repeated(made, "aten::add", 200, 0)
+    assert "tiny_ops" not in found(made.capture())
+
+
 def test_long_ops_are_no_tiny_ops() -> None:
     made = Builder()
     repeated(made, "aten::mm", 200, 50 * US)

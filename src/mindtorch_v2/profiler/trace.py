@@ -6,6 +6,8 @@ import os
 from dataclasses import fields
 from functools import cached_property
 
+import numpy as np
+
 from . import export
 from . import report as reports
 from .averages import Grouping
@@ -14,13 +16,19 @@ from .events import View
 from .lists import EventList, averages_of_views, list_of_views
 from .metrics import Metrics
 
+# What sums of 64 bits have room for.
+_MOST_BYTES = 1 << 62
+
 
 class Trace(Capture):
     """One recording that was read from a file."""
 
     @classmethod
     def of(cls, capture: Capture) -> Trace:
-        """The same capture with the methods of this class."""
+        """The same capture with the methods of this class; ValueError where its allocations make no sums."""
+        nbytes = sum(float(np.abs(track.nbytes, dtype=float).sum()) for track in capture.tracks)
+        if nbytes >= _MOST_BYTES:
+            raise ValueError(f"allocations and frees of {nbytes:.3g} bytes in all: the file is damaged or forged")
         return cls(**{part.name: getattr(capture, part.name) for part in fields(capture)})
 
     @cached_property

@@ -157,27 +157,35 @@ class _Writer:
         sequence, begins = _in_order(parent)
         for low in range(0, len(sequence), _CHUNK):
             part = slice(low, low + _CHUNK)
-            yield self._packets(placed[sequence[part]], begins[part], uuid)
-        for row, place in enumerate(places[crossing].tolist()):
-            other = _CROSSINGS + (track << 24) + row
-            title = "crossing " + metrics.kind_of(int(metrics.kind[place])).name
-            descriptor = [number(_UUID, other), number(_PARENT, uuid), text(_TITLE, title)]
-            both = np.array([place, place])
-            yield packet(message(_DESCRIPTOR, *descriptor)) + self._packets(both, np.array([True, False]), other)
+            shown = placed[sequence[part]]
+            yield self._packets(shown, begins[part], np.full(len(shown), uuid))
+        first = _CROSSINGS + (track << 24)
+        for low in range(0, int(crossing.sum()), _CHUNK):
+            yield self._crossing(places[crossing][low : low + _CHUNK], uuid, first + low)
 
-    def _packets(self, places: Ints, begins: NDArray[np.bool_], uuid: int) -> bytes:
+    def _crossing(self, places: Ints, parent: int, first: int) -> bytes:
+        """Events on a track each, numbered from `first` on."""
+        uuids = first + np.arange(len(places))
+        described = []
+        for uuid, kind in zip(uuids.tolist(), self.metrics.kind[places].tolist()):
+            title = text(_TITLE, "crossing " + self.metrics.kind_of(kind).name)
+            described.append(packet(message(_DESCRIPTOR, number(_UUID, uuid), number(_PARENT, parent), title)))
+        begins = np.tile([True, False], len(places))
+        return b"".join(described) + self._packets(places.repeat(2), begins, uuids.repeat(2))
+
+    def _packets(self, places: Ints, begins: NDArray[np.bool_], uuids: Ints) -> bytes:
         pieces: list[bytes] = [b""] * len(places)
         ended = places[~begins]
-        closing = Messages(len(ended)).raw(number(_TYPE, _END) + number(_TRACK, uuid))
+        closing = Messages(len(ended)).raw(number(_TYPE, _END)).number(_TRACK, uuids[~begins])
         for row, data in zip(np.flatnonzero(~begins).tolist(), self._timed(closing, self.metrics.end_ns[ended], 0)):
             pieces[row] = data
-        for row, data in zip(np.flatnonzero(begins).tolist(), self._begins(places[begins], uuid)):
+        for row, data in zip(np.flatnonzero(begins).tolist(), self._begins(places[begins], uuids[begins])):
             pieces[row] = data
         return b"".join(pieces)
 
-    def _begins(self, places: Ints, uuid: int) -> Iterator[bytes]:
+    def _begins(self, places: Ints, uuids: Ints) -> Iterator[bytes]:
         metrics = self.metrics
-        opening = Messages(len(places)).raw(number(_TYPE, _BEGIN) + number(_TRACK, uuid))
+        opening = Messages(len(places)).raw(number(_TYPE, _BEGIN)).number(_TRACK, uuids)
         python, function = metrics.is_python[places], metrics.is_function[places]
         for name, values, where in (
             ("External id", metrics.external_ids[places], ~python),

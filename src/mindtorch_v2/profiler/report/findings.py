@@ -94,7 +94,7 @@ def tiny_ops(run: Run) -> Finding | None:
     tiny = top[metrics.total_ns[top] < TINY_NS]
     total, time = run.time(top), run.time(tiny)
     mostly = time >= 0.3 * total
-    if len(tiny) < 100 or not (mostly or (len(tiny) >= 0.6 * len(top) and time >= 0.05 * total)):
+    if not total or len(tiny) < 100 or not (mostly or (len(tiny) >= 0.6 * len(top) and time >= 0.05 * total)):
         return None
     title = (
         f"{len(tiny):,} of {len(top):,} ops take less than {_spoken(TINY_NS)} each, "
