@@ -284,6 +284,16 @@ def look_at(t: Tensor, array: Any) -> None:
     t._k = None
 
 
+def move_to(t: Tensor, array: Any) -> None:
+    """Make a tensor that is in use look at memory that was allocated for it, which a recorder is told of."""
+    look_at(t, array)
+    if _SLOT.flags & _MEMORY:
+        known = t._v
+        counted = CountedStorage(array)
+        counted.version = 0 if known is None else known.version
+        t._v = counted
+
+
 def make(array: Any) -> Tensor:
     """A fresh plain tensor on `array`, which nobody else may hold."""
     if wrap_plain is not None and type(array) is np.ndarray:

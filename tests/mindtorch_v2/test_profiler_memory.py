@@ -171,3 +171,53 @@ def test_memory_that_grows_is_counted_anew() -> None:
         del y
     top = [(event.name, event.cpu_memory_usage) for event in prof.events() if event.cpu_parent is None]
     assert top == [("aten::clone", 4000), ("aten::resize_", 4000), ("aten::resize_", 0), ("[memory]", -8000)]
+
+
+def _at_the_top(prof: Any) -> list[tuple[str, int]]:
+    """Names and bytes of the events that lie in no other."""
+    return [(event.name, event.cpu_memory_usage) for event in prof.events() if event.cpu_parent is None]
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "nbytes"),
+    [
+        (lambda: torch.arange(10), "aten::arange", 80),
+        (lambda: torch.eye(3), "aten::eye", 36),
+        (lambda: torch.linspace(0, 1, 10), "aten::linspace", 40),
+        (lambda: torch.randperm(10), "aten::randperm", 80),
+        (lambda: torch.fft.fftfreq(4), "aten::fft_fftfreq", 16),
+    ],
+)
+def test_memory_that_an_op_lays_out_itself_is_counted(call: Any, name: str, nbytes: int) -> None:
+    with profile(profile_memory=True) as prof:
+        made = call()
+    assert _at_the_top(prof) == [(name, nbytes)]
+    del made
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x, out: torch.exp(x, out=out), "aten::exp"),
+        (lambda x, out: torch.ones(10, out=out), "aten::ones"),
+        (lambda x, out: torch.arange(10, out=out), "aten::arange"),
+        (lambda x, out: torch.rand(10, out=out), "aten::rand"),
+    ],
+)
+def test_memory_of_a_result_that_grows_is_counted(call: Any, name: str) -> None:
+    x = torch.ones(10)
+    with profile(profile_memory=True) as prof:
+        out = torch.empty(0)
+        call(x, out)
+        del out
+    assert _at_the_top(prof) == [("aten::empty", 0), (name, 40), ("[memory]", -40)]
+
+
+def test_gradients_are_freed_by_the_node_they_arrived_at() -> None:
+    x = torch.ones(9, requires_grad=True)
+    loss = x.exp().log().sum()
+    with profile(profile_memory=True) as prof:
+        loss.backward()
+    found = {event.name.rpartition(" ")[2]: event.cpu_memory_usage for event in prof.events() if ": " in event.name}
+    # The logarithm makes a gradient of 36 bytes; the exponential makes another, and frees that one.
+    assert (found["LogBackward0"], found["ExpBackward0"]) == (36, 0)

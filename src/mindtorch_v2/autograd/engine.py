@@ -285,6 +285,9 @@ class _Task:
                     _close(inner)
                 if not self.keep:
                     node.release()
+                # What arrived goes before the results are handed on, and while the event lasts.
+                del grads
+            del arrived
             self._pass_on(node, results)
         finally:
             _close(outer)

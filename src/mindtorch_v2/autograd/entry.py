@@ -113,7 +113,8 @@ def backward(
     keep = create_graph if retain_graph is None else retain_graph
     if create_graph:
         _warn_create_graph()
-    captured = engine.run(roots, retain_graph=keep, create_graph=create_graph, captures=captures)
+    # The gradients it begins with last as long as the pass, as torch's do.
+    captured = engine.run(list(roots), retain_graph=keep, create_graph=create_graph, captures=captures)
     if inputs is not None:
         for tensor, gradient in zip(_as_tuple(inputs), captured, strict=True):
             _store_captured(tensor, gradient)
@@ -175,7 +176,7 @@ def grad(
     roots = _roots(outs, _grads_for(outs, grad_outputs))
     captures = [_input_edge(x) for x in wanted]
     keep = create_graph if retain_graph is None else retain_graph
-    found = engine.run(roots, retain_graph=keep, create_graph=create_graph, captures=captures, accumulate=False)
+    found = engine.run(list(roots), retain_graph=keep, create_graph=create_graph, captures=captures, accumulate=False)
     return tuple(
         _finished(position, gradient, tensor, bool(allow_unused), materialize_grads)
         for position, (gradient, tensor) in enumerate(zip(found, wanted, strict=True))

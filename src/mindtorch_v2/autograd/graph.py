@@ -19,7 +19,7 @@ from .._errors import shape_text
 from .._fork import free_in_children
 from .._meta import MetaArray, meta
 from .._storage import OfFunction, OneOfMany, Storage, Unwatched, View, view_version
-from .._tensor import Tensor, alias, bump, look_at, new, storage_of, wrap_plain
+from .._tensor import Tensor, alias, bump, move_to, new, storage_of, wrap_plain
 from . import anomaly, grad_mode
 from .engine import current_run, door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
@@ -286,7 +286,7 @@ def resize(t: Tensor, shape: tuple[int, ...]) -> None:
             "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             stacklevel=2,
         )
-    look_at(t, meta(shape, t._a.dtype) if type(t._a) is MetaArray else np.empty(shape, t._a.dtype))
+    move_to(t, meta(shape, t._a.dtype) if type(t._a) is MetaArray else np.empty(shape, t._a.dtype))
 
 
 # --- hooks on saved tensors -------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from .._errors import broadcast_error, no_memory, refuse_overlap, refuse_shared,
 from .._front import front
 from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
-from .._tensor import FAST, Tensor, bump, look_at, make, settle_class
+from .._tensor import FAST, Tensor, bump, make, move_to, settle_class
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
 _NAMESPACE = _tap.NAMESPACE
@@ -298,7 +298,7 @@ def quick_dtype(dtype: Any, device: Any) -> Any:
 def into(out: Tensor, made: Tensor) -> Tensor:
     """Give `out` the shape and values of a fresh tensor."""
     if out._a.shape != made._a.shape:
-        look_at(out, made._a.astype(out._a.dtype))
+        move_to(out, made._a.astype(out._a.dtype))
     else:
         out._a[...] = made._a
     bump(out)
@@ -336,7 +336,7 @@ def _out_row(name: str, arguments: str, fill: Any) -> Any:
     def write(size: Any, *given: Any) -> Tensor:
         out, shape = given[-1], checked_size(size)
         if out._a.shape != shape:
-            look_at(out, blank(shape, out._a.dtype, out.device))
+            move_to(out, blank(shape, out._a.dtype, out.device))
         return fill(out, *given[:-1])
 
     return composite(f"{name}.out(int[] size, {arguments}*, Tensor(a!) out) -> Tensor(a!)", method=False)(

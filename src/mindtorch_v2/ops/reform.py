@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device, _tap
+from .. import _device
 from .._change import type_name
 from .._dtype import FROM_NUMPY, complex64, complex128
 from .._front import front
@@ -15,8 +15,7 @@ from .._functions import materialize
 from .._meta import MetaArray, meta
 from .._op import Op, composite, view
 from .._slow import evaluate
-from .._storage import CountedStorage
-from .._tensor import Conjugated, Tensor, bump, contiguous_strides, look_at, memory_owner, storage_of
+from .._tensor import Conjugated, Tensor, bump, contiguous_strides, look_at, memory_owner, move_to, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad, Node
 from . import part, permute
@@ -129,15 +128,6 @@ def resized(a: Any, shape: tuple[int, ...]) -> Any:
     return grown.reshape(shape)
 
 
-def _count_memory(t: Tensor, before: Any) -> None:
-    """Tell a recorder of memory that has taken the place of other memory."""
-    if memory_owner(t._a) is not memory_owner(before):
-        bump(t)
-        counted = CountedStorage(t._a)
-        counted.version = storage_of(t).version
-        t._v = counted
-
-
 @composite("resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
 def _resize_(self: Tensor, size: Any, memory_format: Any) -> Tensor:
     if graph.edge(self) is not None:
@@ -146,10 +136,8 @@ def _resize_(self: Tensor, size: Any, memory_format: Any) -> Tensor:
     if any(n < 0 for n in shape):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     if shape != self._a.shape or not self._a.flags.c_contiguous:
-        before = self._a
-        look_at(self, resized(before, shape))
-        if _tap.SLOT.flags & _tap.MEMORY and type(before) is not MetaArray:
-            _count_memory(self, before)
+        array = resized(self._a, shape)
+        (look_at if memory_owner(array) is memory_owner(self._a) else move_to)(self, array)
     if memory_format not in (None, _device.contiguous_format, _device.preserve_format):
         look_at(self, views.copied(self._a, memory_format))
     bump(self)
