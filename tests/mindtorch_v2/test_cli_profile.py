@@ -131,10 +131,11 @@ def test_an_error_is_the_programs_own(tmp_path: Path) -> None:
     assert (tmp_path / "fails.profile" / "trace.json").exists()
 
 
+# Large products, so that little is recorded however long the signal takes to come.
 ENDLESS = """
 import sys
 import torch
-x = torch.ones(8, 8)
+x = torch.ones(400, 400)
 x @ x
 print("ready", flush=True)
 while True:
