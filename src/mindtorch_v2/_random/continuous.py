@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .._errors import broadcast_error
 from ..kernels.checks import is_float, not_implemented, type_name
+from ..kernels.compiled import stand_in
 from ..kernels.fma import scale_shift32, scale_shift64
 from .arrays import (
     DIGITS,
@@ -34,6 +35,8 @@ _EIGHT = np.dtype("V32")  # eight single precision numbers: moving them whole is
 _MASK24, _TWO_TO_24 = np.array((1 << 24) - 1, np.uint32), np.array(1 << 24, np.uint32)
 _ULP24, _MINUS_TWO = np.array(2.0**-24, np.float32), np.array(-2, np.float32)
 _ANGLE = np.array(_TWO_PI, np.float32) * _ULP24
+_WHOLE = np.full(8, 1 << 24, np.float32)
+_multiply, _subtract = stand_in(np.multiply), stand_in(np.subtract)
 _FEW = 32  # below, plain floats are faster than arrays
 
 
@@ -41,6 +44,10 @@ def uniform(
     size: Size, dtype: npt.DTypeLike, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
 ) -> Array:
     """Numbers from [low, high); a complex type gets them in both parts."""
+    if dtype is FLOAT32 and low == 0.0 and high == 1.0 and type(size) is tuple:
+        engine = engine_of(generator)
+        with engine.lock:
+            return engine.floats(math.prod(size)).reshape(size)
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
         if numel(size) == 0:  # torch checks no bounds then
@@ -158,6 +165,8 @@ def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
     The last sixteen values come from a block of their own when `count` leaves a rest. Single and double
     precision have drawn a uniform for each element of the rest before (`redraw`); the narrow types draw whole blocks.
     """
+    if count == 16:
+        return _sixteen_normals(engine.words32(16))
     values = np.empty(count, np.float32)
     whole, rest = count - count % 16, count % 16
     for start in range(0, whole, CHUNK):
@@ -167,6 +176,19 @@ def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
         if redraw:
             engine.words32(rest)
         _box_muller32(engine.words32(16), values[-16:])
+    return values
+
+
+def _sixteen_normals(words: Words32) -> Floats:
+    """`_box_muller32` of a single block."""
+    words &= _MASK24
+    values: Floats = words.view(np.int32).astype(np.float32)
+    radius, theta = values[:8], values[8:]
+    radius = _multiply(_subtract(_WHOLE, radius), _ULP24)  # of whole numbers, hence exact
+    radius = np.sqrt(_multiply(np.log(radius), _MINUS_TWO))
+    theta = _multiply(theta, _ANGLE)
+    _multiply(np.cos(theta), radius, out=values[:8])
+    _multiply(np.sin(theta), radius, out=values[8:])
     return values
 
 

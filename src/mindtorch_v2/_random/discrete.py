@@ -33,6 +33,7 @@ from .engine import CHUNK, Engine, Generator, engine_of
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
+_SAFE = 1 << 27  # the distance between numbers of less than this needs less than 28 bits
 _UNSIGNED = frozenset(np.dtype(t) for t in (np.uint16, np.uint32, np.uint64))
 _LIMITS = [np.iinfo(t.name) for t in INTEGERS | _UNSIGNED]
 _RANGES = {BOOL: (0, 1)} | {limits.dtype: (int(limits.min), int(limits.max)) for limits in _LIMITS}
@@ -56,6 +57,8 @@ def random(
     `high` alone means [0, high).
     """
     dtype, count, engine = np.dtype(dtype), numel(size), engine_of(generator)
+    if dtype is INT64 and count <= CHUNK and type(low) is type(high) is int and -_SAFE < low < high < _SAFE:
+        return _few_integers(engine, count, low, high).reshape(size)
     if low is None and high is None:
         if count == 0:
             return np.empty(size, dtype)
@@ -73,6 +76,17 @@ def random(
     if base:
         values += np.uint64(base % (1 << 64))  # wraps, as two's complement addition does
     return from_int64(values.view(np.int64), dtype).reshape(size)
+
+
+def _few_integers(engine: Engine, count: int, low: int, high: int) -> npt.NDArray[np.int64]:
+    """Of a range so small that one word an element is enough, and that nothing wraps."""
+    with engine.lock:
+        words = engine.words32(count)
+    words %= np.array(high - low, np.uint32)
+    values: npt.NDArray[np.int64] = words.astype(np.int64)
+    if low:
+        values += low
+    return values
 
 
 def random_(out: Array, low: int | None = None, high: int | None = None, generator: Generator | None = None) -> Array:
@@ -281,8 +295,13 @@ def rrelu_noise(x: Array, lower: float, upper: float, generator: Generator | Non
 
 def _coins(engine: Engine, count: int, p: float) -> npt.NDArray[np.bool_]:
     """Whether a double from [0, 1) is below `p`, compared as the integers they are made from."""
+    bound = np.array(math.ceil(p * 2.0**53), np.int64)
+    if count <= CHUNK:
+        with engine.lock:
+            words = engine.words64(count)
+        words &= _MASK53
+        return np.less(words.view(np.int64), bound)
     heads = np.empty(count, np.bool_)
-    bound = np.int64(math.ceil(p * 2.0**53))
     with engine.lock:
         for start in range(0, count, CHUNK):
             part = heads[start : start + CHUNK]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from .._device import CPU, device
 from .._fork import held_while_forking
+from ..kernels.compiled import stand_in
 
 Words32 = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
@@ -30,6 +31,8 @@ _MASK24 = np.array((1 << 24) - 1, np.uint32)
 _ULP24 = np.array(2.0**-24, np.float32)
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
 _ULP53 = np.array(2.0**-53)
+_multiply = stand_in(np.multiply)
+_NOTHING = np.empty(0, np.uint32)
 _HALF_WORD = np.array(32, np.uint64)
 _BULK = 1024  # from here on RandomState's bulk reading wins over pairing raw words
 
@@ -56,7 +59,10 @@ _STATE = np.dtype(
 class Engine:
     """A stream of 32-bit words. Whoever draws holds `lock` for the whole of one operation."""
 
-    __slots__ = ("_bits", "_fresh", "_made", "_reader", "lock", "next_float_normal", "next_normal", "seed")
+    __slots__ = (
+        "_ahead", "_at", "_bits", "_fresh", "_made", "_position", "_reader", "lock", "next_float_normal", "next_normal",
+        "seed",
+    )  # fmt: skip
 
     def __init__(self, seed: int) -> None:
         self._made = False
@@ -78,22 +84,56 @@ class Engine:
         self.seed = seed
         if self._made:
             self._reader.seed(seed & 0xFFFFFFFF)
+        self._forget(_BLOCK)
         self._fresh = True  # nothing drawn yet: torch saves this as next=0, an exhausted block as next=624
         self.next_normal: float | None = None
         self.next_float_normal: float | None = None
 
+    # Words are read ahead to the end of NumPy's block, but never beyond: `save` can then tell where the stream is.
+
+    def _forget(self, position: int) -> None:
+        """Nothing is read ahead, and NumPy stands at `position` of its block."""
+        self._ahead, self._at, self._position = _NOTHING, 0, position
+
+    def _read(self, n: int) -> Words32:
+        """The next `n` words of NumPy's, whatever was read ahead."""
+        if n:
+            self._position = (self._position + n - 1) % _BLOCK + 1
+        words: Words32 = self._bits.random_raw(n).astype(np.uint32)
+        return words
+
     def words32(self, n: int) -> Words32:
         """The next `n` words."""
-        self._fresh = self._fresh and n == 0
-        return self._bits.random_raw(n).astype(np.uint32)
+        start = self._at
+        self._at = end = start + n
+        if end <= self._ahead.size:
+            return self._ahead[start:end].copy()
+        self._fresh = False
+        parts = [self._ahead[start:]]
+        missing = n - parts[0].size
+        while missing:
+            if missing >= _BLOCK:
+                self._forget(self._position)
+                parts.append(self._read(missing))
+                break
+            self._ahead = self._read(_BLOCK - self._position or _BLOCK)
+            self._at = min(missing, self._ahead.size)
+            parts.append(self._ahead[: self._at])
+            missing -= self._at
+        return np.concatenate(parts)
 
     def words64(self, n: int) -> Words64:
         """The next `n` pairs of words as 64-bit integers, first word on top."""
-        self._fresh = self._fresh and n == 0
-        if n >= _BULK:
-            return self._reader.randint(0, 1 << 64, n, dtype=np.uint64)
-        pairs: Words64 = self._bits.random_raw(2 * n)
-        return (pairs[0::2] << _HALF_WORD) | pairs[1::2]
+        if n < _BULK:
+            return _paired(self.words32(2 * n))
+        words = self._ahead[self._at :]
+        if words.size % 2:
+            words = np.concatenate([words, self._read(1)])
+        count = n - words.size // 2
+        self._forget((self._position + 2 * count - 1) % _BLOCK + 1)
+        self._fresh = False
+        tail: Words64 = self._reader.randint(0, 1 << 64, count, dtype=np.uint64)
+        return np.concatenate([_paired(words), tail]) if words.size else tail
 
     def doubles(self, n: int) -> Doubles:
         """`n` uniform numbers in [0, 1) of 53 bits, two words each."""
@@ -109,8 +149,7 @@ class Engine:
         if n >= 16:
             uniform: list[float] = self.doubles(n).tolist()
             return uniform
-        self._fresh = self._fresh and n == 0
-        words: list[int] = self._bits.random_raw(2 * n).tolist()
+        words: list[int] = self.words32(2 * n).tolist()
         return [((high & 0x1FFFFF) << 32 | low) * 2.0**-53 for high, low in zip(words[0::2], words[1::2])]
 
     def floats(self, n: int) -> Floats:
@@ -119,7 +158,7 @@ class Engine:
             words = self.words32(n)
             words &= _MASK24
             uniform: Floats = words.view(np.int32).astype(np.float32)  # as in `doubles`
-            uniform *= _ULP24
+            _multiply(uniform, _ULP24, out=uniform)
             return uniform
         uniform = np.empty(n, np.float32)
         for start in range(0, n, CHUNK):
@@ -129,11 +168,12 @@ class Engine:
     def save(self) -> State:
         """The state as torch lays it out."""
         position: Any = self._bits.state["state"]
+        following = position["pos"] - (self._ahead.size - self._at)
         state = np.zeros((), _STATE)
         state["seed"] = self.seed
-        state["left"] = _BLOCK + 1 - position["pos"]
+        state["left"] = _BLOCK + 1 - following
         state["seeded"] = 1
-        state["next"] = 0 if self._fresh else position["pos"]
+        state["next"] = 0 if self._fresh else following
         state["key"] = position["key"]
         if self.next_normal is not None:
             state["has_next_normal"], state["next_normal"] = 1, self.next_normal
@@ -151,10 +191,17 @@ class Engine:
             raise RuntimeError("Invalid mt19937 state")
         key = state["key"].astype(np.uint32)
         self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK + 1 - left}}
+        self._forget(_BLOCK + 1 - left)
         self._fresh = left == 1 and following == 0
         self.seed = int(state["seed"])
         self.next_normal = float(state["next_normal"]) if state["has_next_normal"] else None
         self.next_float_normal = float(state["next_float_normal"]) if state["has_next_float_normal"] else None
+
+
+def _paired(words: Words32) -> Words64:
+    """Pairs of words as 64-bit integers, first word on top."""
+    wide: Words64 = words.astype(np.uint64)
+    return (wide[0::2] << _HALF_WORD) | wide[1::2]
 
 
 class _Exchange:

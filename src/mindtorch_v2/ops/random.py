@@ -123,6 +123,17 @@ def _fitted(out: Tensor, size: Any) -> Tensor:
     return out
 
 
+def _quick_draw(draw: Any, size: tuple[Any, ...], dtype: Any, device: Any) -> Tensor | None:
+    """A new tensor of a plain size on the CPU that nobody records; else None."""
+    np_type = creation.quick_dtype(dtype, device)
+    if np_type is None or not size:
+        return None
+    for n in size:
+        if type(n) is not int or n < 0:
+            return None
+    return make(draw(size, np_type))
+
+
 def _sized(name: str, fill: Any, draw: Any) -> None:
     """rand and randn: rows made of `empty` and a fill, and their public function."""
 
@@ -151,6 +162,10 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
 
     def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
                device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        if generator is out is None and not (requires_grad or kw):
+            quick = _quick_draw(draw, size[0] if len(size) == 1 and type(size[0]) is tuple else size, dtype, device)
+            if quick is not None:
+                return quick
         sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
         if out is not None:
             if generator is None:
@@ -179,7 +194,12 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
             return made
         return draw(made.shape, made.dtype) if made.flags.c_contiguous else fill(make(made))._a
 
-    like_row = op(f"{name}_like({creation._LIKE}) -> Tensor", out=False, calls=like_call)(like_kernel)
+    like_row = op(
+        f"{name}_like({creation._LIKE}) -> Tensor",
+        out=False,
+        calls=like_call,
+        fast=(f"{creation._LIKE_ITSELF} and input._a.flags.c_contiguous", lambda a, *rest: draw(a.shape, a.dtype)),
+    )(like_kernel)
     like.__name__ = like.__qualname__ = f"{name}_like"
     front(like.__name__)(like)
 
@@ -264,6 +284,17 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             dtype: Any = _dtype.int64, layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers from [low, high); low is 0 where it is not given."""
+    if low is high is size is generator is out is None and not requires_grad and 2 <= len(args) <= 3:
+        bounds = args[:-1]
+        if type(args[-1]) is tuple and type(bounds[0]) is type(bounds[-1]) is int:
+            quick = _quick_draw(
+                lambda size, np_type: _random.randint(size, np_type, bounds[0] if len(bounds) == 2 else 0, bounds[-1]),
+                args[-1],
+                dtype,
+                device,
+            )
+            if quick is not None:
+                return quick
     low, high, size = _range_arguments(args, low, high, size)
     if high is None or size is None:
         raise TypeError("randint() needs high and size: randint(high, size) or randint(low, high, size)")
