@@ -159,6 +159,7 @@ static PyMethodDef methods[] = {
     METHOD("cumprod", cumprod),
     METHOD("running_extremes", running_extremes),
     METHOD("swap_in_turn", swap_in_turn),
+    METHOD("uniforms", uniforms),
     METHOD("largest", largest),
     METHOD("inside", inside),
     METHOD("gather", gather),

@@ -35,7 +35,7 @@ _EIGHT = np.dtype("V32")  # eight single precision numbers: moving them whole is
 _MASK24, _TWO_TO_24 = np.array((1 << 24) - 1, np.uint32), np.array(1 << 24, np.uint32)
 _ULP24, _MINUS_TWO = np.array(2.0**-24, np.float32), np.array(-2, np.float32)
 _ANGLE = np.array(_TWO_PI, np.float32) * _ULP24
-_WHOLE = np.full(8, 1 << 24, np.float32)
+_ONES, _WHOLE_ANGLE = np.ones(8, np.float32), np.array(_TWO_PI, np.float32)
 _multiply, _subtract = stand_in(np.multiply), stand_in(np.subtract)
 _FEW = 32  # below, plain floats are faster than arrays
 
@@ -166,7 +166,7 @@ def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
     precision have drawn a uniform for each element of the rest before (`redraw`); the narrow types draw whole blocks.
     """
     if count == 16:
-        return _sixteen_normals(engine.words32(16))
+        return _sixteen_normals(engine.floats(16))
     values = np.empty(count, np.float32)
     whole, rest = count - count % 16, count % 16
     for start in range(0, whole, CHUNK):
@@ -179,17 +179,14 @@ def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
     return values
 
 
-def _sixteen_normals(words: Words32) -> Floats:
-    """`_box_muller32` of a single block."""
-    words &= _MASK24
-    values: Floats = words.view(np.int32).astype(np.float32)
-    radius, theta = values[:8], values[8:]
-    radius = _multiply(_subtract(_WHOLE, radius), _ULP24)  # of whole numbers, hence exact
-    radius = np.sqrt(_multiply(np.log(radius), _MINUS_TWO))
-    theta = _multiply(theta, _ANGLE)
-    _multiply(np.cos(theta), radius, out=values[:8])
-    _multiply(np.sin(theta), radius, out=values[8:])
-    return values
+def _sixteen_normals(uniform: Floats) -> Floats:
+    """`_box_muller32` of a single block, from and into uniform numbers of 24 bits: what they are less than 1 is exact."""
+    first, second = uniform[:8], uniform[8:]
+    radius = np.sqrt(_multiply(np.log(_subtract(_ONES, first)), _MINUS_TWO))
+    theta = _multiply(second, _WHOLE_ANGLE)
+    _multiply(np.cos(theta), radius, out=first)
+    _multiply(np.sin(theta), radius, out=second)
+    return uniform
 
 
 def _box_muller32(words: Words32, out: Floats) -> None:

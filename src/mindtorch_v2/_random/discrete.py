@@ -33,6 +33,7 @@ from .engine import CHUNK, Engine, Generator, engine_of
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
+_FEW = 256
 _SAFE = 1 << 27  # the distance between numbers of less than this needs less than 28 bits
 _UNSIGNED = frozenset(np.dtype(t) for t in (np.uint16, np.uint32, np.uint64))
 _LIMITS = [np.iinfo(t.name) for t in INTEGERS | _UNSIGNED]
@@ -294,13 +295,11 @@ def rrelu_noise(x: Array, lower: float, upper: float, generator: Generator | Non
 
 
 def _coins(engine: Engine, count: int, p: float) -> npt.NDArray[np.bool_]:
-    """Whether a double from [0, 1) is below `p`, compared as the integers they are made from."""
-    bound = np.array(math.ceil(p * 2.0**53), np.int64)
-    if count <= CHUNK:
+    """Whether a double from [0, 1) is below `p`; many are compared as the integers they are made from."""
+    if count <= _FEW:
         with engine.lock:
-            words = engine.words64(count)
-        words &= _MASK53
-        return np.less(words.view(np.int64), bound)
+            return engine.doubles(count) < p
+    bound = np.int64(math.ceil(p * 2.0**53))
     heads = np.empty(count, np.bool_)
     with engine.lock:
         for start in range(0, count, CHUNK):

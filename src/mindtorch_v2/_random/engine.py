@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from .._device import CPU, device
 from .._fork import held_while_forking
-from ..kernels.compiled import stand_in
+from ..kernels.compiled import C, stand_in
 
+Words = npt.NDArray[np.int64]  # of 32 bits each
 Words32 = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
 Doubles = npt.NDArray[np.float64]
@@ -32,7 +33,7 @@ _ULP24 = np.array(2.0**-24, np.float32)
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
 _ULP53 = np.array(2.0**-53)
 _multiply = stand_in(np.multiply)
-_NOTHING = np.empty(0, np.uint32)
+_NOTHING = np.empty(0, np.int64)
 _HALF_WORD = np.array(32, np.uint64)
 _BULK = 1024  # from here on RandomState's bulk reading wins over pairing raw words
 
@@ -95,19 +96,30 @@ class Engine:
         """Nothing is read ahead, and NumPy stands at `position` of its block."""
         self._ahead, self._at, self._position = _NOTHING, 0, position
 
-    def _read(self, n: int) -> Words32:
+    def _read(self, n: int) -> Words:
         """The next `n` words of NumPy's, whatever was read ahead."""
         if n:
             self._position = (self._position + n - 1) % _BLOCK + 1
-        words: Words32 = self._bits.random_raw(n).astype(np.uint32)
+        words: Words = self._bits.random_raw(n).view(np.int64)
         return words
+
+    def _filled(self, uniform: Any) -> bool:
+        """Fill an array with numbers from [0, 1) of words that were read ahead; False if these are not enough."""
+        if C is None or not C.uniforms(self._ahead, self._at, uniform):
+            return False
+        self._at += uniform.size if uniform.itemsize == 4 else 2 * uniform.size
+        return True
 
     def words32(self, n: int) -> Words32:
         """The next `n` words."""
+        return self._words(n).astype(np.uint32)
+
+    def _words(self, n: int) -> Words:
+        """The next `n` words, which nobody may change."""
         start = self._at
         self._at = end = start + n
         if end <= self._ahead.size:
-            return self._ahead[start:end].copy()
+            return self._ahead[start:end]
         self._fresh = False
         parts = [self._ahead[start:]]
         missing = n - parts[0].size
@@ -125,7 +137,7 @@ class Engine:
     def words64(self, n: int) -> Words64:
         """The next `n` pairs of words as 64-bit integers, first word on top."""
         if n < _BULK:
-            return _paired(self.words32(2 * n))
+            return _paired(self._words(2 * n))
         words = self._ahead[self._at :]
         if words.size % 2:
             words = np.concatenate([words, self._read(1)])
@@ -137,10 +149,14 @@ class Engine:
 
     def doubles(self, n: int) -> Doubles:
         """`n` uniform numbers in [0, 1) of 53 bits, two words each."""
+        if n <= _BLOCK:
+            uniform: Doubles = np.empty(n, np.float64)
+            if self._filled(uniform):
+                return uniform
         words = self.words64(n)
         words &= _MASK53
         # Signed integers convert faster, and 53 bits leave the sign alone.
-        uniform: Doubles = words.view(np.int64).astype(np.float64)
+        uniform = words.view(np.int64).astype(np.float64)
         uniform *= _ULP53
         return uniform
 
@@ -149,15 +165,19 @@ class Engine:
         if n >= 16:
             uniform: list[float] = self.doubles(n).tolist()
             return uniform
-        words: list[int] = self.words32(2 * n).tolist()
+        words: list[int] = self._words(2 * n).tolist()
         return [((high & 0x1FFFFF) << 32 | low) * 2.0**-53 for high, low in zip(words[0::2], words[1::2])]
 
     def floats(self, n: int) -> Floats:
         """`n` uniform numbers in [0, 1) of 24 bits, one word each."""
         if n <= CHUNK:
+            if n <= _BLOCK:
+                uniform: Floats = np.empty(n, np.float32)
+                if self._filled(uniform):
+                    return uniform
             words = self.words32(n)
             words &= _MASK24
-            uniform: Floats = words.view(np.int32).astype(np.float32)  # as in `doubles`
+            uniform = words.view(np.int32).astype(np.float32)  # as in `doubles`
             _multiply(uniform, _ULP24, out=uniform)
             return uniform
         uniform = np.empty(n, np.float32)
@@ -198,9 +218,9 @@ class Engine:
         self.next_float_normal = float(state["next_float_normal"]) if state["has_next_float_normal"] else None
 
 
-def _paired(words: Words32) -> Words64:
+def _paired(words: Words) -> Words64:
     """Pairs of words as 64-bit integers, first word on top."""
-    wide: Words64 = words.astype(np.uint64)
+    wide: Words64 = words.view(np.uint64)
     return (wide[0::2] << _HALF_WORD) | wide[1::2]
 
 
