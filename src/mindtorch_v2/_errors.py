@@ -103,7 +103,7 @@ def _is_dense(a: Any) -> bool:
 
 def refuse_overlap(a: Any) -> None:
     """Refuse to write into an array in which several elements lie at one place, as those of an expanded one do."""
-    if a.size and any(stride == 0 and n > 1 for n, stride in zip(a.shape, a.strides)):
+    if 0 in a.strides and a.size and any(stride == 0 and n > 1 for n, stride in zip(a.shape, a.strides)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

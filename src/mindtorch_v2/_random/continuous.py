@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._errors import broadcast_error
+from .._floating import quiet as silence
 from ..kernels.checks import is_float, not_implemented, type_name
 from ..kernels.compiled import stand_in
 from ..kernels.fma import scale_shift32, scale_shift64
@@ -65,8 +66,9 @@ def uniform(
         values = values.astype(dtype)
         plain = False
     if not plain:  # rounding may have reached the upper bound, where torch puts the lower one
-        bottom, top = np.array([low, high]).astype(dtype)
-        values[values == top] = bottom
+        at_top = values == np.asarray(high).astype(dtype)
+        if np.count_nonzero(at_top):
+            values[at_top] = low
     return values.reshape(size)
 
 
@@ -79,6 +81,8 @@ def _stretched(values: Array, low: float, high: float) -> Array:
     if values.dtype == FLOAT64:
         return scale_shift64(values, high - low, low)
     start = np.float32(low)
+    if values.size <= CHUNK:
+        return scale_shift32(values, np.float32(high) - start, start)
     for begin in range(0, values.size, CHUNK):
         part = values[begin : begin + CHUNK]
         part[...] = scale_shift32(part, np.float32(high) - start, start)
@@ -105,11 +109,27 @@ def normal(
     size: Size, dtype: npt.DTypeLike, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Array:
     """Normal numbers; a complex type gets them in both parts, with half the variance each."""
+    if dtype is FLOAT32 and type(size) is tuple and std >= 0.0:
+        count = math.prod(size)
+        if count >= 16:
+            engine = engine_of(generator)
+            with engine.lock:
+                values = _normal_blocks32(engine, count, redraw=True)
+            return (values if std == 1.0 and mean == 0.0 else _moved(values, mean, std)).reshape(size)
     return _normal(size, np.dtype(dtype), mean, std, generator, contiguous=True)
+
+
+def _moved(values: Any, mean: float, std: float) -> Any:
+    with silence():
+        values *= std
+        values += mean
+    return values
 
 
 def normal_(out: Array, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Array:
     contiguous = out.flags.c_contiguous
+    if contiguous:
+        return fill(out, lambda size: normal(size, out.dtype, mean, std, generator))
     return fill(out, lambda size: _normal(size, out.dtype, mean, std, generator, contiguous=contiguous))
 
 
@@ -151,11 +171,9 @@ def _normal(
             values = _normal_blocks64(engine, count)
         else:
             values = _normal_blocks32(engine, count, redraw=dtype == FLOAT32)
-    if std == 1.0 and mean == 0.0:
-        return rounded(values, dtype).reshape(size)
-    with quiet():
-        values *= std
-        values += mean
+    if std != 1.0 or mean != 0.0:
+        values = _moved(values, mean, std)
+    with silence():
         return rounded(values, dtype).reshape(size)
 
 

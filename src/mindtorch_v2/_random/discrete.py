@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.checks import is_float, not_implemented
+from ..kernels.passes import NUMBERS
 from .arrays import (
     BOOL,
     DIGITS,
@@ -33,6 +34,7 @@ from .engine import CHUNK, Engine, Generator, engine_of
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
+_NUMBERS = NUMBERS[INT64]
 _FEW = 256
 _SAFE = 1 << 27  # the distance between numbers of less than this needs less than 28 bits
 _UNSIGNED = frozenset(np.dtype(t) for t in (np.uint16, np.uint32, np.uint64))
@@ -82,9 +84,7 @@ def random(
 def _few_integers(engine: Engine, count: int, low: int, high: int) -> npt.NDArray[np.int64]:
     """Of a range so small that one word an element is enough, and that nothing wraps."""
     with engine.lock:
-        words = engine.words32(count)
-    words %= np.array(high - low, np.uint32)
-    values: npt.NDArray[np.int64] = words.astype(np.int64)
+        values: npt.NDArray[np.int64] = np.remainder(engine.words(count), _NUMBERS[high - low])
     if low:
         values += low
     return values

@@ -112,9 +112,9 @@ class Engine:
 
     def words32(self, n: int) -> Words32:
         """The next `n` words."""
-        return self._words(n).astype(np.uint32)
+        return self.words(n).astype(np.uint32)
 
-    def _words(self, n: int) -> Words:
+    def words(self, n: int) -> Words:
         """The next `n` words, which nobody may change."""
         start = self._at
         self._at = end = start + n
@@ -137,7 +137,7 @@ class Engine:
     def words64(self, n: int) -> Words64:
         """The next `n` pairs of words as 64-bit integers, first word on top."""
         if n < _BULK:
-            return _paired(self._words(2 * n))
+            return _paired(self.words(2 * n))
         words = self._ahead[self._at :]
         if words.size % 2:
             words = np.concatenate([words, self._read(1)])
@@ -165,7 +165,7 @@ class Engine:
         if n >= 16:
             uniform: list[float] = self.doubles(n).tolist()
             return uniform
-        words: list[int] = self._words(2 * n).tolist()
+        words: list[int] = self.words(2 * n).tolist()
         return [((high & 0x1FFFFF) << 32 | low) * 2.0**-53 for high, low in zip(words[0::2], words[1::2])]
 
     def floats(self, n: int) -> Floats:
