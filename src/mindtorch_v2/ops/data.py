@@ -15,11 +15,16 @@ from .._floating import quiet
 from .._tensor import Tensor
 from ..kernels.precision import cast
 
+_INT64 = np.dtype(np.int64)
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def array_of(data: Any, d: Any) -> Any:
     """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
+    if d is None:
+        plain = _plain_array(data)
+        if plain is not None:
+            return plain
     wanted: DType | None = _dtype.as_dtype(d)
     if isinstance(data, (Tensor, np.ndarray)):
         source = data._a if isinstance(data, Tensor) else usable(data)
@@ -41,10 +46,25 @@ def array_of(data: Any, d: Any) -> Any:
     return a if a.dtype == wanted.np else _cast(a, wanted)
 
 
+def _plain_array(data: Any) -> Any:
+    """An array of a Python number, or of a list of nothing but floats or integers; None for all else."""
+    kind = type(data)
+    if kind is list and data:
+        kinds = set(map(type, data))
+        kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is float:
+        with quiet():
+            return np.array(data, _dtype.get_default_dtype().np)
+    if kind is int:
+        a = np.array(data)
+        return a if a.dtype is _INT64 else None
+    return None
+
+
 def usable(ndarray: Any) -> Any:
     """A NumPy array as a tensor holds it, on the same memory; ValueError where torch's tensors cannot look at that."""
     found = _dtype.from_numpy_dtype(ndarray.dtype)
-    if any(s < 0 for s in ndarray.strides):
+    if min(ndarray.strides, default=0) < 0:
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
             "currently supported. (You can probably work around this by making a copy of your array  with array.copy().)"

@@ -213,8 +213,24 @@ def _masked_fill_array(a: Any, mask: Any, value: Any) -> Any:
     return filled if filled.flags.c_contiguous else filled.copy()
 
 
+def _filled_copy(a: Any, mask: Any, value: Any) -> Any:
+    """`_masked_fill_array` with a mask of the same shape."""
+    filled = a.copy()
+    np.putmask(filled, mask, _fill_value(a, value))
+    return filled
+
+
+_OF_ONE_SHAPE = (
+    "mask._a.dtype is BOOL and (input._a.dtype is F32 or input._a.dtype is F64) and input._a.size < 2048"
+    " and mask._a.shape == input._a.shape and input._a.flags.c_contiguous"
+)
+
+
 def _masked_fill_into(a: Any, mask: Any, value: Any) -> None:
     _check_mask(mask)
+    if a.size < 2048 and a.shape == mask.shape and type(a) is type(mask) is np.ndarray and a.flags.c_contiguous:
+        np.putmask(a, mask, _fill_value(a, value))
+        return
     if type(a) is MetaArray:
         return
     try:
@@ -253,7 +269,14 @@ def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tup
         spread = np.broadcast_shapes(shape, mask._a.shape)
         return in_place.function(clone(self if spread == shape else expand(self, size=spread)), mask, value)
 
-    functional = op(f"masked_fill.{overload}(Tensor self, {tail}", node=node, out=False, calls=called, **formulas)(
+    functional = op(
+        f"masked_fill.{overload}(Tensor self, {tail}",
+        node=node,
+        out=False,
+        calls=called,
+        fast=(_OF_ONE_SHAPE, _filled_copy),
+        **formulas,
+    )(
         lambda a, mask, value: _masked_fill_array(a, mask, value)
     )
     return functional, in_place
@@ -264,6 +287,8 @@ _BY_TENSOR = _masked_fill_rows("Tensor", "MaskedFillBackward1", _KEEP_VALUE)
 
 
 def _fill_rows(value: Any, name: str, mask: Any) -> tuple[Any, Any]:
+    if type(value) is float or type(value) is int:
+        return _BY_NUMBER
     if isinstance(value, Tensor):
         return _BY_TENSOR
     if not isinstance(value, (int, float, complex, np.number, np.bool_)):
