@@ -251,13 +251,49 @@ def _viewed(self: Tensor, array: Any) -> Tensor:
 
 def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
     """One view in place of several, where nobody can tell the difference; None where the index is not that simple."""
-    if not _unwatched(self) or not _is_plain(parts):
+    if not _unwatched(self):
         return None
+    if not _is_plain(parts):
+        return _quickly_unsqueezed(self, parts) if _BASIC.issuperset(map(type, parts)) else None
     try:
         # The ellipsis keeps a single element an array.
         return _viewed(self, self._a[parts if Ellipsis in parts else (*parts, ...)])
     except (IndexError, TypeError):
         return None
+
+
+def _quickly_unsqueezed(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
+    """As `_quickly`, with one None behind which all is taken as it is: the steps of the new dimension are then those that
+    `unsqueeze` gives it."""
+    if None not in parts:
+        return None
+    place = parts.index(None)
+    before = parts[:place]
+    dim, rest = 0, 0
+    for part in before:
+        if type(part) is slice:
+            dim += 1
+        elif part is Ellipsis and place + 1 < len(parts):
+            return None
+    for part in parts[place + 1 :]:
+        if part is not Ellipsis and (type(part) is not slice or part != _WHOLE):
+            return None
+        rest += part is not Ellipsis
+    if not _is_plain(before):
+        return None
+    try:
+        a = self._a[before if Ellipsis in before else (*before, ...)]
+    except (IndexError, TypeError):
+        return None
+    shape = a.shape
+    if Ellipsis in before:
+        dim = len(shape)
+    if len(shape) - dim < rest:
+        return None
+    return _viewed(self, a.reshape((*shape[:dim], 1, *shape[dim:])))
+
+
+_WHOLE = slice(None)
 
 
 def _chain(self: Tensor, parts: tuple[Any, ...]) -> Tensor:
@@ -287,6 +323,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return select(self, 0, index)
         except IndexError:
             return _select(self, 0, index, 0)
+    if index is None and not NAMESPACE["HOOK"] and type(self) in FAST:
+        return unsqueeze(self, 0)
     if kind is tuple or kind is slice:
         found = _quickly(self, index if kind is tuple else (index,))
         if found is not None:
