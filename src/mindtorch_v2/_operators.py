@@ -23,21 +23,24 @@ from .ops import arithmetic, bitwise, special
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
-def operator(name: str, op: Op, function: Callable[..., Any] | None = None) -> types.FunctionType:
-    """The method `name`: the fast paths of `op`; what they do not take goes to `function` (by default the op's own)."""
+def operator(
+    name: str, op: Op, function: Callable[..., Any] | None = None, numbers: bool = False
+) -> types.FunctionType:
+    """The method `name`: the fast paths of `op`; what they do not take goes to `function` (by default the op's own), which
+    may take numbers where the row itself does not."""
     made = stub(name, name)
-    LATE[name] = lambda: _materialize(made, op, function or op.function)
+    LATE[name] = lambda: _materialize(made, op, function or op.function, numbers)
     return made
 
 
-def _materialize(made: types.FunctionType, op: Op, function: Callable[..., Any]) -> types.FunctionType:
+def _materialize(made: types.FunctionType, op: Op, function: Callable[..., Any], numbers: bool) -> types.FunctionType:
     if f"S_{op.ident}" not in NAMESPACE:
         materialize(op)
     form = copy.copy(op)
     form.python_name, form.has_out, form.fast_when = made.__name__, False, {}
     form.fixed = {a.python_name: a.default for a in op.schema.arguments if a.has_default}
     form.records = function is op.function
-    NAMESPACE[f"O_{made.__name__}"] = or_not_implemented(function, op.takes_numbers or bool(op.promotes))
+    NAMESPACE[f"O_{made.__name__}"] = or_not_implemented(function, numbers or op.takes_numbers or bool(op.promotes))
     install(form, made, made.__name__)
     return made
 
@@ -107,9 +110,6 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "__rfloordiv__": _floor_of,
     "__rmod__": _remainder_of,
     "__rpow__": _power_of,
-    "__and__": bitwise.and_operator,
-    "__or__": bitwise.or_operator,
-    "__xor__": bitwise.xor_operator,
     "__rand__": bitwise.bitwise_and.function,
     "__ror__": bitwise.bitwise_or.function,
     "__rxor__": bitwise.bitwise_xor.function,
@@ -132,6 +132,9 @@ def bind_operators() -> None:
     """Attach every operator to Tensor."""
     methods: dict[str, Any] = {name: operator(name, OPS[row]) for name, row in _HOT.items()}
     methods["__pow__"] = operator("__pow__", arithmetic.pow_scalar, arithmetic.pow)
+    for name in ("and", "or", "xor"):
+        function = getattr(bitwise, f"{name}_operator")
+        methods[f"__{name}__"] = operator(f"__{name}__", OPS[f"__{name}__.Tensor"], function, numbers=True)
     methods["__mod__"] = operator("__mod__", arithmetic.remainder_scalar, arithmetic.remainder)
     methods["__rsub__"] = operator("__rsub__", arithmetic.rsub_scalar, arithmetic.rsub)
     methods["__rmatmul__"] = or_not_implemented(_matmul_of, numbers=False)

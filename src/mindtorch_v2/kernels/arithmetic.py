@@ -15,6 +15,7 @@ from .passes import FLOATS, NUMBERS, at_least, at_most, blocked, blocked_pair, b
 _FEW = 1024
 
 _add, _subtract, _multiply, _divide = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.divide))
+_greater, _less = stand_in(np.greater), stand_in(np.less)
 _maximum, _minimum = stand_in(np.maximum), stand_in(np.minimum)
 
 # Quotients below this one of two float32, divided in float64, are cut to the same whole number as the true ones: the
@@ -181,6 +182,9 @@ def sign(a: Any, out: Any = None) -> Any:
     """-1, 0 or 1; 0 for nan, where NumPy gives nan."""
     if a.dtype.kind == "b":
         return np.positive(a.view(np.uint8), out=None if out is None else out.view(np.uint8)).astype(bool)
+    if out is None and a.dtype in FLOATS and a.ndim:
+        zero = FLOATS[a.dtype].zero
+        return np.subtract(_greater(a, zero).view(np.int8), _less(a, zero).view(np.int8)).astype(a.dtype)
     result = np.empty_like(a) if out is None else out
     above, below = np.greater(a, 0), np.less(a, 0)
     return np.subtract(above.view(np.int8), below.view(np.int8), out=result, casting="unsafe")

@@ -17,7 +17,7 @@ from .checks import is_float, not_implemented, type_name
 from .compiled import C, stand_in
 from .passes import number
 from .precision import narrow, wide
-from .totals import ONES, SMALL, Array, reduced, reduced_shape, sum_of_squares, total
+from .totals import COLUMN_TERMS, ONES, SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
 DType: TypeAlias = np.dtype[Any]
 Dim: TypeAlias = int | Sequence[int] | None
@@ -91,6 +91,10 @@ QUICK_MEAN = (
     "dtype is None and input._a.dtype is F32 and 0 < input._a.size <= 256 and input._a.ndim <= 2"
     " and input._a.flags.c_contiguous"
 )
+QUICK_NORM = (
+    "ord == 2 and dim is None and dtype is None and not keepdim and input._a.dtype is F32"
+    " and 0 < input._a.size <= 256 and input._a.flags.c_contiguous"
+)
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce
@@ -101,6 +105,12 @@ def quick_mean(a: Array, dtype: Any) -> Any:
     """``mean`` of a few float32."""
     n = a.size
     return a.reshape(-1).dot(ONES[a.dtype][:n]) / _F32.type(n)
+
+
+def quick_norm(a: Array, *options: Any) -> Any:
+    """The length of a few float32 as one vector."""
+    row = a.reshape(-1)
+    return np.sqrt(row.dot(row))
 
 
 def quick_max(a: Array) -> Any:
@@ -424,12 +434,27 @@ def _quick_moments(a: Array, dim: int | None, correction: float, keepdim: bool) 
     return _multiply(squares, number(n / (n - correction), FLOAT32), out=squares), center
 
 
+def _column_moments(a: Array, correction: float, keepdim: bool) -> tuple[Array, Array]:
+    """Moments of each column of a matrix that is not long."""
+    n = len(a)
+    ones = ONES[FLOAT32][:n]
+    center = ones.dot(a)
+    center = _divide(center, number(n, FLOAT32), out=center)
+    squares = ones.dot(np.square(a - center))
+    squares = _divide(squares, number(n - correction, FLOAT32), out=squares)
+    return (squares[None], center[None]) if keepdim else (squares, center)
+
+
 def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array]:
     """Variance (always real) and mean, both wide."""
     if dim is None or dim == -1:
         quick = _quick_moments(a, dim, correction, keepdim)
         if quick is not None:
             return quick
+    elif (
+        dim == 0 and a.ndim == 2 and a.dtype is FLOAT32 and correction < len(a) <= COLUMN_TERMS and a.flags.c_contiguous
+    ):
+        return _column_moments(a, correction, keepdim)
     axes = reduction_axes(dim, a.ndim)
     x = wide(a)
     n = slice_size(x, axes)

@@ -77,7 +77,8 @@ def _operator(name: str, row: Op) -> Any:
     def body(self: Any, other: Any) -> Any:
         return row.function(self, other)
 
-    tensor = composite(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor")(body)
+    # Where nobody records, it is the bitwise op.
+    tensor = composite(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", fast=("True", row.function))(body)
     scalar = composite(f"{name}.Scalar(Tensor self, Scalar other) -> Tensor")(body)
     return by_operand(name, tensor, scalar)
 

@@ -10,6 +10,7 @@ from .._change import type_name
 from .._dtype import bool_, float64
 from .._op import Op, binary, composite, in_place, unary, value
 from .._tensor import Tensor
+from ..kernels.compiled import stand_in
 from .arithmetic import no_gradient, through_out
 from .creation import ones_like, zeros_like
 
@@ -142,9 +143,21 @@ def is_same_size(a: Any, b: Any) -> bool:
     return bool(a.shape == b.shape)
 
 
-@composite("equal(Tensor self, Tensor other) -> bool", out=False)
+_equal = stand_in(np.equal)
+
+
+@composite(
+    "equal(Tensor self, Tensor other) -> bool",
+    out=False,
+    fast=("input._a.shape == other._a.shape", lambda self, other: _all_equal(self, other)),
+)
 def equal(self: Any, other: Any) -> bool:
-    return is_same_size.function(self, other) and bool(np.equal(self._a, other._a).all())
+    return is_same_size.function(self, other) and _all_equal(self, other)
+
+
+def _all_equal(self: Any, other: Any) -> bool:
+    a = self._a
+    return bool(np.count_nonzero(_equal(a, other._a)) == a.size)
 
 
 # --- logic ------------------------------------------------------------------------------------------------------------

@@ -66,7 +66,9 @@ def _dropped_at_once(input: Any, p: float, train: bool) -> Any:
     return input * make(_divide(noise, number(1 - p, a.dtype), out=noise))
 
 
-_AT_ONCE = "train is True and type(p) is float and 0.0 < p < 1.0 and input._a.dtype is F32 and input._a.flags.c_contiguous"
+_AT_ONCE = (
+    "train is True and type(p) is float and 0.0 < p < 1.0 and input._a.dtype is F32 and input._a.flags.c_contiguous"
+)
 _divide = stand_in(np.divide)
 
 

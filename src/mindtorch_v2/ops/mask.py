@@ -276,9 +276,7 @@ def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tup
         calls=called,
         fast=(_OF_ONE_SHAPE, _filled_copy),
         **formulas,
-    )(
-        lambda a, mask, value: _masked_fill_array(a, mask, value)
-    )
+    )(lambda a, mask, value: _masked_fill_array(a, mask, value))
     return functional, in_place
 
 

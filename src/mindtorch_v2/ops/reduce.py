@@ -485,6 +485,7 @@ def _norm_gradient(g: Any, self: Any, p: float, dim: Any, keepdim: bool, result:
 
 @op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    fast=(kernels.QUICK_NORM, kernels.quick_norm),
     self=lambda g, self, ord, dim, keepdim, result: _norm_gradient(g, self, float(ord), dim, keepdim, result),
 )
 def _vector_norm(a: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:

@@ -13,8 +13,9 @@ from .._errors import wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, in_place, mutating, op
-from .._tensor import Tensor
+from .._tensor import Tensor, bump, make
 from ..kernels.checks import not_implemented
+from ..kernels.passes import NUMBERS
 from . import creation
 from .convert import item
 from .getitem import number_for
@@ -147,13 +148,14 @@ def _triangle(name: str, function: Any) -> Any:
         rows, columns = a.shape[-2:]
         if type(a) is MetaArray or rows * columns > 65536:
             return function(a, diagonal)
-        zero = a.dtype.type(0)
+        zero = NUMBERS[a.dtype].zero if a.dtype in NUMBERS else a.dtype.type(0)
         if lower:
             return np.where(_lower(rows, columns, diagonal), a, zero)
         return np.where(_lower(rows, columns, diagonal - 1), zero, a)
 
     row = op(
         f"{name}(Tensor self, int diagonal=0) -> Tensor",
+        quiet=False,
         self=lambda g, diagonal: row.function(g, diagonal),
     )(kernel)
     in_place(row)
@@ -214,7 +216,25 @@ triu_indices = _triangle_indices("triu_indices", np.triu_indices)
 # --- one-hot codes ----------------------------------------------------------------------------------------------------
 
 
-@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False)
+def _few_hot(self: Tensor, num_classes: int) -> Tensor:
+    """`one_hot` where nobody sees its steps."""
+    flat = self._a.reshape(-1)
+    high = int(flat[flat.argmax()])
+    count = high + 1 if num_classes == -1 else num_classes
+    if high >= count or flat[flat.argmin()] < 0:
+        return _one_hot.kernel(self, num_classes)  # type: ignore[misc, no-any-return]
+    whole = np.zeros((flat.size, count), np.int64)
+    whole[np.arange(flat.size), flat] = 1
+    made = make(whole.reshape(*self._a.shape, count))
+    bump(made)  # as filling it does
+    return made
+
+
+@composite(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    method=False,
+    fast=("input._a.dtype is I64 and 0 < input._a.size <= 4096 and type(num_classes) is int", _few_hot),
+)
 def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     if self._a.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
