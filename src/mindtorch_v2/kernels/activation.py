@@ -12,7 +12,7 @@ import numpy as np
 
 from . import special_erf
 from .compiled import C, exp, in_one_pass, pair_in_one_pass, stand_in, tanh
-from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to
+from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to, settle
 from .smooth import log1p_positive
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -25,7 +25,8 @@ _PDF_SCALE = 1 / math.sqrt(2 * math.pi)
 
 
 _ZERO = np.zeros((), np.float32)
-_maximum = stand_in(np.maximum)
+_maximum, _greater, _absolute = stand_in(np.maximum), stand_in(np.greater), stand_in(np.absolute)
+_add, _subtract, _multiply, _divide = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.divide))
 
 
 def relu(x: Any, out: Any = None) -> Any:
@@ -141,12 +142,11 @@ def softshrink(x: Any, lambd: float, out: Any) -> Any:
 
 def _expm1_below_zero(x: Any) -> Any:
     """exp(x) - 1 for x <= 0, by tanh, which NumPy has in vectors: 2t / (1 - t) for t = tanh(x / 2)."""
-    t = np.multiply(x, number(0.5, x.dtype))
+    t = _multiply(x, number(0.5, x.dtype))
     tanh(t, out=t)
     slope = np.subtract(number(1, x.dtype), t)
-    t += t
-    t /= slope
-    return t
+    _add(t, t, out=t)
+    return _divide(t, slope, out=t)
 
 
 @blocked
@@ -160,7 +160,7 @@ def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any
     above = raise_to(x, 0, out)
     if scale != 1:
         above *= number(scale, x.dtype)
-    return np.add(above, below, out=above)
+    return _add(above, below, out=above)
 
 
 @blocked_pair
@@ -181,14 +181,17 @@ def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float,
 @blocked
 def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds ``threshold``."""
-    scaled = np.multiply(x, number(beta, x.dtype))
-    tail = np.abs(scaled)
-    np.negative(tail, out=tail)
+    scaled = _multiply(x, number(beta, x.dtype)) if beta != 1 else x
+    tail = _absolute(scaled)
+    _multiply(tail, number(-1, x.dtype), out=tail)
     tail = log1p_positive(exp(tail, out=tail))
-    tail += raise_to(scaled, 0)
+    tail = _add(tail, raise_to(scaled, 0), out=tail)
     if beta != 1:
         tail /= number(beta, x.dtype)
-    return choose(np.greater(scaled, number(threshold, x.dtype)), x, tail, out)
+    high = _greater(scaled, number(threshold, x.dtype))
+    if x.size <= 512 and not np.count_nonzero(high):
+        return settle(tail, out)
+    return choose(high, x, tail, out)
 
 
 @blocked_pair
@@ -205,10 +208,10 @@ def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -
 @blocked
 def log_sigmoid(x: Any, out: Any) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))"""
-    tail = np.abs(x)
-    np.negative(tail, out=tail)
+    tail = _absolute(x)
+    _multiply(tail, number(-1, x.dtype), out=tail)
     tail = log1p_positive(exp(tail, out=tail))
-    return np.subtract(cut_to(x, 0), tail, out=out)
+    return _subtract(cut_to(x, 0), tail, out=out)
 
 
 def _sigmoid(x: Any) -> Any:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import exp, in_one_pass
+from .compiled import exp, in_one_pass, stand_in
 from .passes import blocked, blocked_pair, cut_to, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
+
+_add, _subtract, _divide = stand_in(np.add), stand_in(np.subtract), stand_in(np.divide)
 
 
 @in_one_pass
@@ -178,13 +180,13 @@ def _logaddexp(a: Any, b: Any, out: Any) -> Any:
 
 def log1p_positive(u: Any) -> Any:
     """log(1 + u) for u >= 0, by log, which NumPy has in vectors, and what the sum lost."""
-    w = np.add(u, number(1, u.dtype))
-    lost = np.subtract(w, number(1, u.dtype))
-    np.subtract(u, lost, out=lost)
-    lost /= w
+    one = number(1, u.dtype)
+    w = _add(u, one)
+    lost = _subtract(w, one)
+    _subtract(u, lost, out=lost)
+    _divide(lost, w, out=lost)
     np.log(w, out=w)
-    w += lost
-    return w
+    return _add(w, lost, out=w)
 
 
 def angle(x: Any, out: Any = None) -> Any:

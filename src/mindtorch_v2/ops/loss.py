@@ -14,11 +14,13 @@ import numpy as np
 
 from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error
+from .._floating import quiet
 from .._tensor import make
 from ..kernels import activation
 from ..kernels.arithmetic import clamp
 from ..kernels.checks import not_implemented, type_name
-from ..kernels.passes import at_least
+from ..kernels.compiled import stand_in
+from ..kernels.passes import FLOATS, at_least, number
 from ..kernels.precision import is_half
 from ..kernels.smooth import bent, log1p
 from ..kernels.totals import total
@@ -30,6 +32,7 @@ from .gates import log_sigmoid
 from .network import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
+_add, _subtract, _multiply, _negative = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.negative))
 
 
 def reduce_loss(loss: Any, reduction: int) -> Any:
@@ -49,8 +52,21 @@ def reduced_array(loss: Any, reduction: int) -> Any:
     return total(loss) if reduction == SUM else loss
 
 
+def _are_alike(arrays: tuple[Any, ...]) -> bool:
+    """Whether arrays (some of which may be None) are of one shape, and all of single or all of double precision."""
+    first = arrays[0]
+    if first.dtype not in FLOATS:
+        return False
+    for a in arrays:  # noqa: SIM110 - a generator would take longer than the rest
+        if a is not None and (a.dtype is not first.dtype or a.shape != first.shape):
+            return False
+    return True
+
+
 def promoted(*arrays: Any) -> tuple[list[Any], Any]:
     """Arrays in the type they are computed in (float32 for 16-bit floats), and the type of the result."""
+    if _are_alike(arrays):
+        return list(arrays), arrays[0].dtype
     for a in arrays[1:]:
         if a is not None and a.shape != arrays[0].shape:
             check_broadcast(arrays[0].shape, a.shape)
@@ -259,11 +275,12 @@ def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> An
         if other is not None and other.dtype != x.dtype:
             raise RuntimeError(f"Found dtype {type_name(other.dtype)} but expected {type_name(x.dtype)}")
     (x, target, weight), result = promoted(x, target, weight)
-    if x.size and not (x.min() >= 0 and x.max() <= 1):
+    flat = x.reshape(-1)
+    if x.size and not (flat[flat.argmin()] >= 0 and flat[flat.argmax()] <= 1):  # the place of nan, where there is one
         raise RuntimeError("all elements of input should be between 0 and 1")
-    with np.errstate(divide="ignore"):
-        right, wrong = at_least(np.log(x), SMALLEST_LOG), at_least(log1p(-x), SMALLEST_LOG)
-    loss = (target - 1) * wrong - target * right
+    with quiet():
+        right, wrong = at_least(np.log(x), SMALLEST_LOG), at_least(log1p(_negative(x)), SMALLEST_LOG)
+    loss = _subtract(_multiply(_subtract(target, number(1, target.dtype)), wrong), _multiply(target, right))
     if weight is not None:
         loss = loss * weight
     return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
@@ -331,10 +348,10 @@ def _logits_array(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: 
         )
     (x, target, weight, pos_weight), result = promoted(x, target, weight, pos_weight)
     # -log(sigmoid(x)), without overflow on either side.
-    loss = -activation.log_sigmoid(x)
+    loss = _negative(activation.log_sigmoid(x))
     if pos_weight is not None:
         loss = loss * ((pos_weight - 1) * target + 1)
-    loss = (1 - target) * x + loss
+    loss = _add(_multiply(1 - target, x), loss)
     if weight is not None:
         loss = loss * weight
     return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
