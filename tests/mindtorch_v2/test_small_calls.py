@@ -11,6 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import _forward
 from mindtorch_v2._op import OPS, Op
+from mindtorch_v2._random.engine import Engine
 from mindtorch_v2.kernels import compiled, reduce
 
 
@@ -266,3 +267,89 @@ def test_extremes_and_truth_of_a_few() -> None:
         x.max(2)
     with pytest.raises(RuntimeError, match="numel\\(\\) == 0"):
         torch.zeros(0).min()
+
+
+def test_numbers_drawn_in_pieces_are_those_drawn_at_once() -> None:
+    sizes = [1, 3, 16, 5, 300, 311, 700, 2, 1024, 1, 1500, 7]
+    engine, other = Engine(3), Engine(3)
+    pieces = np.concatenate([engine.words32(n) for n in sizes])
+    assert np.array_equal(pieces, other.words32(sum(sizes)))
+    assert engine.save().tobytes() == other.save().tobytes()
+    assert np.array_equal(engine.words64(1100), other.words64(1100))
+    engine.words32(1)  # what was read ahead is odd now
+    other.words32(1)
+    assert np.array_equal(engine.words64(2000), np.concatenate([other.words64(n) for n in (3, 1024, 973)]))
+    assert engine.save().tobytes() == other.save().tobytes()
+
+
+def test_a_state_is_that_of_what_was_handed_out() -> None:
+    """Words that were only read ahead count as not drawn."""
+    engine = Engine(5)
+    engine.floats(7)
+    saved = engine.save()
+    following = engine.doubles(9)
+    engine.load(saved)
+    assert np.array_equal(engine.doubles(9), following)
+    fresh = Engine(5)
+    fresh.words32(7)
+    assert fresh.save().tobytes() == saved.tobytes()
+
+
+@pytest.mark.skipif(compiled.C is None, reason="the compiled kernels are not built")
+def test_the_compiled_uniform_numbers() -> None:
+    words = np.array([0xFFFFFFFF, 1, 0x12345678, 0x9ABCDEF0], np.int64)
+    single, twice = np.empty(3, np.float32), np.empty(2)
+    assert compiled.C.uniforms(words, 1, single) is True
+    assert single.tolist() == [(w & 0xFFFFFF) * 2.0**-24 for w in words[1:].tolist()]
+    assert compiled.C.uniforms(words, 0, twice) is True
+    assert twice.tolist() == [((high & 0x1FFFFF) << 32 | low) * 2.0**-53 for high, low in words.reshape(2, 2).tolist()]
+    assert compiled.C.uniforms(words, 2, single) is False
+    assert compiled.C.uniforms(words, -1, single) is False
+
+
+def test_an_index_with_none() -> None:
+    x = torch.arange(24).reshape(2, 3, 4)
+    for index, shape, stride in (
+        ((slice(None), None), (2, 1, 3, 4), (12, 12, 4, 1)),
+        ((Ellipsis, None), (2, 3, 4, 1), (12, 4, 1, 1)),
+        ((0, slice(1, 3), None), (2, 1, 4), (4, 4, 1)),
+        ((None, Ellipsis), (1, 2, 3, 4), (24, 12, 4, 1)),
+        ((slice(None), -1, None, slice(None)), (2, 1, 4), (12, 4, 1)),
+    ):
+        got = x[index]
+        assert got.shape == shape
+        assert got.stride() == stride
+        assert np.array_equal(got.numpy(), x.numpy()[index])
+    with pytest.raises(IndexError, match="too many indices"):
+        x[..., None, :, :, :, :]
+
+
+def test_one_hot_codes_padding_and_logic_of_a_few() -> None:
+    one_hot, pad = torch.nn.functional.one_hot, torch.nn.functional.pad
+    assert one_hot(torch.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert one_hot(torch.tensor([[1]]), 2).tolist() == [[[0, 1]]]
+    for bad, text in ((torch.tensor([-1]), "non-negative"), (torch.tensor([2]), "smaller than num_classes")):
+        with pytest.raises(RuntimeError, match=text):
+            one_hot(bad, 2)
+    x = torch.ones(2, 2)
+    assert pad(x, (1, 0), value=3.0).tolist() == [[3.0, 1.0, 1.0]] * 2
+    assert pad(x, (0, -1)).shape == (2, 1)
+    assert pad(x, (0, 0, 1, 1)).shape == (4, 2)
+    c = torch.tensor([True, False])
+    assert (c & ~c).tolist() == (c ^ c).tolist() == [False, False]
+    assert (torch.tensor([1, 2]) & 1).tolist() == [1, 0]
+    assert (c | c.long()).dtype is torch.int64
+    with pytest.raises(TypeError):
+        c & "text"
+    assert torch.equal(x, x.clone())
+    assert not torch.equal(x, torch.full((2, 2), float("nan")))
+    assert not torch.equal(x, torch.ones(2))
+
+
+def test_masked_fills_of_one_shape() -> None:
+    x, mask = torch.arange(4.0).reshape(2, 2), torch.tensor([[True, False], [False, True]])
+    assert x.masked_fill(mask, -1).tolist() == [[-1.0, 1.0], [2.0, -1.0]]
+    assert x.t().masked_fill_(mask, float("inf")).tolist() == [[float("inf"), 2.0], [1.0, float("inf")]]
+    assert x.masked_fill(mask[0], 9.0).tolist() == [[9.0, 1.0], [9.0, float("inf")]]
+    with pytest.raises(RuntimeError, match="boolean masks"):
+        x.masked_fill(x, 0)
