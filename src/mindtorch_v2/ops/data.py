@@ -51,7 +51,9 @@ def _plain_array(data: Any) -> Any:
     kind = type(data)
     if kind is list and data:
         kinds = set(map(type, data))
-        kind = kinds.pop() if len(kinds) == 1 else None
+        if len(kinds) > 1:
+            return None
+        kind = kinds.pop()
     if kind is float:
         with quiet():
             return np.array(data, _dtype.get_default_dtype().np)

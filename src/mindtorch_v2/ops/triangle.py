@@ -222,7 +222,7 @@ def _few_hot(self: Tensor, num_classes: int) -> Tensor:
     high = int(flat[flat.argmax()])
     count = high + 1 if num_classes == -1 else num_classes
     if high >= count or flat[flat.argmin()] < 0:
-        return _one_hot.kernel(self, num_classes)  # type: ignore[misc, no-any-return]
+        return _one_hot.kernel(self, num_classes)  # type: ignore[misc]
     whole = np.zeros((flat.size, count), np.int64)
     whole[np.arange(flat.size), flat] = 1
     made = make(whole.reshape(*self._a.shape, count))
