@@ -18,10 +18,22 @@ static PyObject *module_call(PyObject *helper, PyObject *module) {
     return (PyObject *)made;
 }
 
+/* Whether a weak reference still leads to an object that lives, as the caller knows. */
+static int leads_to(PyObject *reference, PyObject *object) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    int leads = PyWeakref_GetRef(reference, &found) == 1 && found == object;
+    Py_XDECREF(found);
+    return leads;
+#else
+    return PyWeakref_GetObject(reference) == object;
+#endif
+}
+
 static PyObject *known_module(PyObject *module, Lane *lane) {
     PyObject *key = PyLong_FromVoidPtr(module), *known = key ? PyDict_GetItemWithError(given.modules, key) : NULL;
     Py_XDECREF(key);
-    if (known && PyWeakref_GetObject(PyTuple_GET_ITEM(known, 0)) == module)
+    if (known && leads_to(PyTuple_GET_ITEM(known, 0), module))
         return Py_NewRef(known);
     PyObject *root = PyErr_Occurred() ? NULL : PyObject_GetAttrString((PyObject *)lane, "root");
     known = root ? PyObject_CallFunctionObjArgs(given.meet_module, module, root, NULL) : NULL;
