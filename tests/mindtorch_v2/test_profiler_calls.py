@@ -166,6 +166,22 @@ def test_an_array_as_index_is_converted() -> None:
     assert top(lambda: X[np.array([0, 1])]) == ["to", "index"]
 
 
+def test_distributions_check_and_draw_as_torchs() -> None:
+    mean, deviation = torch.zeros(3), torch.ones(3)
+    normal = torch.distributions.Normal(mean, deviation)
+    assert top(lambda: torch.distributions.Normal(mean, deviation))[-2:] == ["_is_all_true", "is_nonzero"]
+    assert top(lambda: normal.rsample()) == ["empty", "normal_", "mul", "add"]
+    assert top(lambda: normal.log_prob(mean))[3:5] == ["pow", "log"]
+
+
+def test_norms_of_gradients_are_those_of_an_overload() -> None:
+    model = nn.Linear(2, 2)
+    model(torch.ones(1, 2)).sum().backward()
+    with profile(experimental_config=OVERLOADS) as prof:
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    assert (prof.events()[0].name, prof.events()[0].overload_name) == ("aten::_foreach_norm", "Scalar")
+
+
 # --- inputs -----------------------------------------------------------------------------------------------------------
 
 

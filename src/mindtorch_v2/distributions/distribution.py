@@ -8,6 +8,7 @@ from typing import Any
 from .._size import Size
 from .._tensor import Tensor
 from ..autograd.grad_mode import no_grad
+from ..ops.reduce import is_all_true
 from . import constraints
 from .utils import lazy_property
 
@@ -54,7 +55,7 @@ class Distribution:
             if constraints.is_dependent(constraint) or computed:
                 continue  # what cannot be checked, and what has not been computed yet
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not is_all_true(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -193,7 +194,7 @@ class Distribution:
                 stacklevel=4,
             )
             return
-        if not support.check(value).all():
+        if not is_all_true(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

@@ -13,8 +13,8 @@ from .._front import FRONTS
 from .._tensor import Tensor
 from ..autograd.grad_mode import enable_grad
 from ..ops.convert import tensor
-from ..ops.creation import ones, zeros
-from ..ops.random import normal
+from ..ops.creation import empty
+from ..ops.random import normal_
 from ..ops.ranges import arange
 from ..ops.softmax import softmax
 from ..ops.view import broadcast_tensors
@@ -49,7 +49,7 @@ def broadcast_shape(*shapes: Any) -> Any:
 
 def standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
     """Draws of the standard normal distribution."""
-    return normal(zeros(shape, dtype=dtype, device=device), ones(shape, dtype=dtype, device=device))
+    return normal_(empty(shape, dtype=dtype, device=device))
 
 
 def sum_rightmost(value: Any, dim: int) -> Any:

@@ -154,7 +154,7 @@ def _foreach_copy_(self: Any, src: Any, non_blocking: bool) -> None:
         t.copy_(s)
 
 
-@composite("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", method=False)
+@composite("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", method=False)
 def _foreach_norm(self: Any, ord: Any, dtype: Any) -> Any:
     _check(self)
     norm = OPS["linalg_vector_norm"].function

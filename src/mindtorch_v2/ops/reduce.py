@@ -572,6 +572,23 @@ _truth_rows("all", kernels.all, (kernels.quick_all, kernels.quick_all_dim))
 _truth_rows("any", kernels.any, (kernels.quick_any, kernels.quick_any_dim))
 
 
+@composite("_is_all_true(Tensor self) -> Tensor")
+def _is_all_true(self: Any) -> Any:
+    if self._a.dtype.kind != "b":
+        raise RuntimeError(f"Expected a tensor of bools, got {self.dtype}")
+    return self.all()
+
+
+@composite("_is_any_true(Tensor self) -> Tensor")
+def _is_any_true(self: Any) -> Any:
+    if self._a.dtype.kind != "b":
+        raise RuntimeError(f"Expected a tensor of bools, got {self.dtype}")
+    return self.any()
+
+
+is_all_true = _is_all_true.function
+
+
 @op("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", out=False)
 def _count_nonzero_along(a: Any, dim: Any) -> Any:
     return kernels.count_nonzero(a, dim)

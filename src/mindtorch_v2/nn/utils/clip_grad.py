@@ -40,7 +40,7 @@ def get_total_norm(
         if foreach is False:
             norms.extend(vector_norm(t, norm_type) for t in group)
         else:
-            norms.extend(OPS["_foreach_norm"].function(group, norm_type))
+            norms.extend(OPS["_foreach_norm.Scalar"].function(group, norm_type))
     total = vector_norm(stack([n.to(tensors[0].device) for n in norms]), norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
