@@ -123,6 +123,9 @@ class Engine:
         self._fresh = False
         parts = [self._ahead[start:]]
         missing = n - parts[0].size
+        if missing >= _BLOCK and missing == n:
+            self._forget(self._position)
+            return self._read(n)
         while missing:
             if missing >= _BLOCK:
                 self._forget(self._position)

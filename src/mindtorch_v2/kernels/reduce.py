@@ -85,7 +85,8 @@ QUICK_ALL = f"0 < input._a.size <= 4096 and {_OF_NUMBERS}"
 QUICK_DIM = (
     f"type(dim) is int and {QUICK_ALL} and -input._a.ndim <= dim < input._a.ndim and input._a.flags.c_contiguous"
 )
-QUICK_TRUTH = f"input._a.dtype is BOOL or {_OF_NUMBERS}"
+# Counting does not stop at the first element that decides.
+QUICK_TRUTH = f"input._a.size <= 4096 and (input._a.dtype is BOOL or {_OF_NUMBERS})"
 QUICK_TRUTH_DIM = "type(dim) is int and input._a.dtype is BOOL and -input._a.ndim <= dim < input._a.ndim"
 QUICK_MEAN = (
     "dtype is None and input._a.dtype is F32 and 0 < input._a.size <= 256 and input._a.ndim <= 2"

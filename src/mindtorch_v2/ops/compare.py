@@ -146,18 +146,18 @@ def is_same_size(a: Any, b: Any) -> bool:
 _equal = stand_in(np.equal)
 
 
+def _few_equal(self: Any, other: Any) -> bool:
+    a = self._a
+    return bool(np.count_nonzero(_equal(a, other._a)) == a.size)
+
+
 @composite(
     "equal(Tensor self, Tensor other) -> bool",
     out=False,
-    fast=("input._a.shape == other._a.shape", lambda self, other: _all_equal(self, other)),
+    fast=("input._a.shape == other._a.shape and input._a.size <= 4096", lambda self, other: _few_equal(self, other)),
 )
 def equal(self: Any, other: Any) -> bool:
-    return is_same_size.function(self, other) and _all_equal(self, other)
-
-
-def _all_equal(self: Any, other: Any) -> bool:
-    a = self._a
-    return bool(np.count_nonzero(_equal(a, other._a)) == a.size)
+    return is_same_size.function(self, other) and bool(np.equal(self._a, other._a).all())
 
 
 # --- logic ------------------------------------------------------------------------------------------------------------

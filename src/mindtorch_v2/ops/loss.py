@@ -270,13 +270,19 @@ SMALLEST_LOG = -100  # what a logarithm of 0 counts as
 SMALLEST_SLOPE = 1e-12
 
 
+def _are_probabilities(x: Any) -> bool:
+    if x.size > 4096:
+        return bool(x.min() >= 0 and x.max() <= 1)
+    flat = x.reshape(-1)  # of nan these are the places, where there is one
+    return bool(flat[flat.argmin()] >= 0 and flat[flat.argmax()] <= 1)
+
+
 def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> Any:
     for other in (target, weight):
         if other is not None and other.dtype != x.dtype:
             raise RuntimeError(f"Found dtype {type_name(other.dtype)} but expected {type_name(x.dtype)}")
     (x, target, weight), result = promoted(x, target, weight)
-    flat = x.reshape(-1)
-    if x.size and not (flat[flat.argmin()] >= 0 and flat[flat.argmax()] <= 1):  # the place of nan, where there is one
+    if x.size and not _are_probabilities(x):
         raise RuntimeError("all elements of input should be between 0 and 1")
     with quiet():
         right, wrong = at_least(np.log(x), SMALLEST_LOG), at_least(log1p(_negative(x)), SMALLEST_LOG)

@@ -549,7 +549,7 @@ in_place(_renorm)
 
 
 def _truth_rows(name: str, kernel: Any, quick: Any) -> None:
-    whole = op(f"{name}(Tensor self) -> Tensor", fast=(f"({kernels.QUICK_TRUTH})", quick[0]))(lambda a: kernel(a))
+    whole = op(f"{name}(Tensor self) -> Tensor", fast=(kernels.QUICK_TRUTH, quick[0]))(lambda a: kernel(a))
     one = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", fast=(kernels.QUICK_TRUTH_DIM, quick[1])
     )(lambda a, dim, keepdim: kernel(a, dim, keepdim))
