@@ -14,6 +14,7 @@ from .._meta import MetaArray
 from .._op import OPS, composite, explicit, in_place, op
 from .._tensor import make
 from ..kernels import embedding as embedding_kernels
+from ..kernels import few
 from ..kernels import reduce as kernels
 from ..kernels.totals import sum_of_squares
 from .arithmetic import times
@@ -60,17 +61,6 @@ def settled(dim: Any, keepdim: bool, axis: Any, keepdims: Any) -> tuple[Any, boo
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 _asarray, _add = np.asarray, np.add.reduce
-
-
-class _Ones(dict[int, Any]):
-    """Vectors of ones by length: a product with them sums a small array in a quarter of the time of `add.reduce`."""
-
-    def __missing__(self, n: int) -> Any:
-        ones = self[n] = np.ones(n, np.float32)
-        return ones
-
-
-_ONES = _Ones()
 _SMALL = 1024
 
 
@@ -78,7 +68,7 @@ _SMALL = 1024
 def _sum(a: Any, dtype: Any) -> Any:
     if dtype is None:
         if a.dtype is F32 and a.size <= _SMALL:
-            return _asarray(a.reshape(-1).dot(_ONES[a.size]))
+            return _asarray(a.reshape(-1).dot(few.ONES[a.size]))
         if a.dtype is I64:
             return _asarray(_add(a, None))
     return kernels.sum(a, dtype=_np(dtype))
@@ -136,12 +126,12 @@ def _mean_checked(a: Any, dtype: Any) -> None:
 @op(
     f"mean(Tensor self, {_TYPE}) -> Tensor",
     calls=lambda self, dtype: _mean_calls(self, None, False, dtype),
-    fast=(kernels.QUICK_MEAN, kernels.quick_mean),
+    fast=(few.FOR_MEAN, few.mean),
     self=lambda g, self_sizes: _mean_gradient(g, self_sizes, None, False),
 )
 def _mean(a: Any, dtype: Any) -> Any:
     if dtype is None and a.dtype is F32 and 0 < a.size <= _SMALL:  # the sum that a recorder sees, divided
-        return _asarray(a.reshape(-1).dot(_ONES[a.size]) / np.float32(a.size))
+        return _asarray(a.reshape(-1).dot(few.ONES[a.size]) / np.float32(a.size))
     return kernels.mean(a, dtype=_np(dtype))
 
 
@@ -260,13 +250,13 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, q
     full = op(
         f"{name}(Tensor self) -> Tensor",
         node=f"{name.title()}Backward1",
-        fast=(kernels.QUICK_ALL, quick[0]),
+        fast=(few.FOR_ALL, quick[0]),
         self=lambda g, self, result: _shared_gradient(g, self, result, None, False),
     )(lambda a: whole(a))
     by_dim = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         nondiff=(1,),
-        fast=(kernels.QUICK_DIM, quick[1]),
+        fast=(few.FOR_DIM, quick[1]),
         self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(
             grads[0], self_sizes, dim, result1, keepdim
         ),
@@ -294,13 +284,13 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, q
     front(name)(public)
     op(
         f"a{name}(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
-        fast=(kernels.QUICK_DIM, quick[2]),
+        fast=(few.FOR_DIM, quick[2]),
         self=lambda g, self, result, dim, keepdim: _shared_gradient(g, self, result, dim, keepdim),
     )(lambda a, dim, keepdim: over(a, dim, keepdim))
 
 
-_QUICK_MAX = kernels.quick_max, kernels.quick_max_dim, kernels.quick_amax
-_QUICK_MIN = kernels.quick_min, kernels.quick_min_dim, kernels.quick_amin
+_QUICK_MAX = few.largest, few.max_dim, few.amax
+_QUICK_MIN = few.least, few.min_dim, few.amin
 _extreme_rows("max", kernels.max, kernels.max_dim, kernels.amax, "maximum", _QUICK_MAX)
 _extreme_rows("min", kernels.min, kernels.min_dim, kernels.amin, "minimum", _QUICK_MIN)
 
@@ -485,7 +475,7 @@ def _norm_gradient(g: Any, self: Any, p: float, dim: Any, keepdim: bool, result:
 
 @op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    fast=(kernels.QUICK_NORM, kernels.quick_norm),
+    fast=(few.FOR_NORM, few.norm),
     self=lambda g, self, ord, dim, keepdim, result: _norm_gradient(g, self, float(ord), dim, keepdim, result),
 )
 def _vector_norm(a: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -549,10 +539,10 @@ in_place(_renorm)
 
 
 def _truth_rows(name: str, kernel: Any, quick: Any) -> None:
-    whole = op(f"{name}(Tensor self) -> Tensor", fast=(kernels.QUICK_TRUTH, quick[0]))(lambda a: kernel(a))
-    one = op(
-        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", fast=(kernels.QUICK_TRUTH_DIM, quick[1])
-    )(lambda a, dim, keepdim: kernel(a, dim, keepdim))
+    whole = op(f"{name}(Tensor self) -> Tensor", fast=(few.FOR_TRUTH, quick[0]))(lambda a: kernel(a))
+    one = op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", fast=(few.FOR_TRUTH_DIM, quick[1]))(
+        lambda a, dim, keepdim: kernel(a, dim, keepdim)
+    )
     many = op(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")(
         lambda a, dim, keepdim: kernel(a, dim, keepdim)
     )
@@ -568,8 +558,8 @@ def _truth_rows(name: str, kernel: Any, quick: Any) -> None:
     front(name)(public)
 
 
-_truth_rows("all", kernels.all, (kernels.quick_all, kernels.quick_all_dim))
-_truth_rows("any", kernels.any, (kernels.quick_any, kernels.quick_any_dim))
+_truth_rows("all", kernels.all, (few.all_of, few.all_dim))
+_truth_rows("any", kernels.any, (few.any_of, few.any_dim))
 
 
 @composite("_is_all_true(Tensor self) -> Tensor")
