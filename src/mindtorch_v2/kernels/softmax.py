@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     fused = by_rows("softmax", x) if axis == x.ndim - 1 else None
     if fused is not None:
         return narrow(fused, out).reshape(a.shape)
-    blocked = _softmax_in_blocks(x) if _is_plain(x, axis) else None
+    blocked = _in_blocks(x, _shared_out) if _is_plain(x, axis) else None
     if blocked is not None:
         return narrow(blocked, out).reshape(a.shape)
     exp, sums, _ = _exponentials(x, axis)
@@ -46,7 +46,7 @@ def log_softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Ar
     fused = by_rows("log_softmax", x) if axis == x.ndim - 1 else None
     if fused is not None:
         return narrow(fused, out).reshape(a.shape)
-    blocked = _log_softmax_in_blocks(x) if _is_plain(x, axis) else None
+    blocked = _in_blocks(x, _logarithms) if _is_plain(x, axis) else None
     if blocked is not None:
         return narrow(blocked, out).reshape(a.shape)
     exp, sums, peak = _exponentials(x, axis)
@@ -86,26 +86,24 @@ def _blocks(rows: Array) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, len(rows), step))
 
 
-def _softmax_in_blocks(x: Array) -> Array | None:
-    """softmax of rows; None where plain exponentials are out of bounds, which shows in their sums."""
+def _in_blocks(x: Array, finish: Callable[[Array, Array, Array], Any]) -> Array | None:
+    """The exponentials of rows, after ``finish(rows, exponentials, sums)`` has changed them in place; None where they are
+    out of bounds, which shows in their sums."""
     rows = x.reshape(-1, x.shape[-1])
     result, sums = np.empty_like(rows), np.empty((len(rows), 1), x.dtype)
     for part in _blocks(rows):
         exp = np.exp(rows[part], out=result[part])
         sums[part, 0] = row_sums(exp)
-        exp *= np.reciprocal(sums[part])
+        finish(rows[part], exp, sums[part])
     return result if _are_safe(sums) else None
 
 
-def _log_softmax_in_blocks(x: Array) -> Array | None:
-    """The same for log_softmax."""
-    rows = x.reshape(-1, x.shape[-1])
-    result, sums = np.empty_like(rows), np.empty((len(rows), 1), x.dtype)
-    for part in _blocks(rows):
-        exp = np.exp(rows[part], out=result[part])
-        sums[part, 0] = row_sums(exp)
-        np.subtract(rows[part], np.log(sums[part]), out=exp)
-    return result if _are_safe(sums) else None
+def _shared_out(rows: Array, exp: Array, sums: Array) -> None:
+    exp *= np.reciprocal(sums)
+
+
+def _logarithms(rows: Array, exp: Array, sums: Array) -> None:
+    np.subtract(rows, np.log(sums), out=exp)
 
 
 def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
