@@ -26,6 +26,7 @@ MODES = {
     "record_shapes": {"record_shapes": True},
     "profile_memory": {"profile_memory": True},
     "with_stack": {"with_stack": True},
+    "all of these": {"record_shapes": True, "profile_memory": True, "with_stack": True},
 }
 
 
