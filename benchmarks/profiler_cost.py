@@ -26,7 +26,8 @@ MODES = {
     "record_shapes": {"record_shapes": True},
     "profile_memory": {"profile_memory": True},
     "with_stack": {"with_stack": True},
-    "all of these": {"record_shapes": True, "profile_memory": True, "with_stack": True},
+    "shapes, memory and stacks": {"record_shapes": True, "profile_memory": True, "with_stack": True},
+    "all options": dict.fromkeys(("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"), True),
 }
 
 
