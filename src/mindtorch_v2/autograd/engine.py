@@ -155,14 +155,12 @@ class _Task:
             _tap.speak()
 
     def _deliver_recorded(self, roots: list[tuple[Any, Tensor]]) -> None:
-        """Hand several roots their gradients, which torch does by a node of its own."""
-        name, seq = "torch::autograd::GraphRoot", _tap.sequence_number(True)
-        with _tap.region(_tap.event_id(f"autograd::engine::evaluate_function: {name}"), seq):
-            with _tap.region(_tap.event_id(name, _tap.BACKWARD_FUNCTION), seq):
-                given = list(roots)
-                roots.clear()
-            while given:
-                self._deliver(*given.pop(0))
+        """Hand several roots their gradients, for which torch has a node of its own. What that node itself would do, to
+        hold them, has no counterpart here, and no event."""
+        event = _tap.event_id("autograd::engine::evaluate_function: torch::autograd::GraphRoot")
+        with _tap.region(event, _tap.sequence_number(True)):
+            while roots:
+                self._deliver(*roots.pop(0))
 
     def _run_all(self) -> None:
         """Run the nodes that are ready, newest first, until none is left."""

@@ -49,8 +49,8 @@ def stand_in(ufunc: Any) -> Any:
 
 def looked_at(a: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """The memory of ``a`` from its first element on in another shape; all of it must be ``a``'s own."""
-    made = False if C is None else C.look(a, shape, strides)
-    if made is not False:
+    made = None if C is None else C.look(a, shape, strides)
+    if made is not None:
         return made
     if type(a) is np.ndarray and a.flags.c_contiguous and a.size:
         return np.ndarray(shape, a.dtype, a, 0, strides)

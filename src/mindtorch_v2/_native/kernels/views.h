@@ -15,18 +15,28 @@ static PyObject *view_of(PyObject *array, int nd, const Py_ssize_t *shape, const
     return view;
 }
 
+/* Whether a tuple is of ints, read into `sizes`. */
+INLINE int read_sizes(PyObject *tuple, Py_ssize_t *sizes) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        PyObject *size = PyTuple_GET_ITEM(tuple, i);
+        if (!PyLong_CheckExact(size)) return 0;
+        sizes[i] = PyLong_AsSsize_t(size);
+        if (sizes[i] == -1 && PyErr_Occurred()) {
+            PyErr_Clear(); /* too large; who asked says so */
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* expand(array, size): the array with dimensions of one element, and new ones in front, repeated; None for sizes that do
  * not fit, and for what is not a plain array. */
 static PyObject *expand(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1])) Py_RETURN_NONE;
     Array *a = (Array *)args[0];
     Py_ssize_t nd = PyTuple_GET_SIZE(args[1]), lead = nd - a->nd, shape[MOST_DIMS], strides[MOST_DIMS];
-    if (lead < 0 || nd > MOST_DIMS) Py_RETURN_NONE;
+    if (lead < 0 || nd > MOST_DIMS || !read_sizes(args[1], shape)) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < nd; i++) {
-        PyObject *size = PyTuple_GET_ITEM(args[1], i);
-        if (!PyLong_CheckExact(size)) Py_RETURN_NONE;
-        shape[i] = PyLong_AsSsize_t(size);
-        if (shape[i] == -1 && PyErr_Occurred()) return NULL;
         Py_ssize_t have = i < lead ? 1 : a->dimensions[i - lead];
         if (shape[i] == -1 && i >= lead) shape[i] = have;
         if (shape[i] < 0 || (shape[i] != have && have != 1)) Py_RETURN_NONE;
@@ -35,26 +45,13 @@ static PyObject *expand(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return view_of(args[0], (int)nd, shape, strides);
 }
 
-INLINE int read_sizes(PyObject *tuple, Py_ssize_t *sizes) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
-        PyObject *size = PyTuple_GET_ITEM(tuple, i);
-        if (!PyLong_CheckExact(size)) return 0;
-        sizes[i] = PyLong_AsSsize_t(size);
-        if (sizes[i] == -1 && PyErr_Occurred()) return 0;
-    }
-    return 1;
-}
-
-/* look(a, shape, strides in bytes): the memory of an array looked at otherwise, or False for what is not plain. That it
+/* look(a, shape, strides in bytes): the memory of an array looked at otherwise, or None for what is not plain. That it
  * stays inside of that memory is the caller's concern. */
 static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS];
-    if (count != 3 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2])) Py_RETURN_FALSE;
+    if (count != 3 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2])) Py_RETURN_NONE;
     Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
-    if (n > MOST_DIMS || n != PyTuple_GET_SIZE(args[2])) Py_RETURN_FALSE;
-    if (!read_sizes(args[1], shape) || !read_sizes(args[2], strides)) {
-        PyErr_Clear();
-        Py_RETURN_FALSE;
-    }
+    if (n > MOST_DIMS || n != PyTuple_GET_SIZE(args[2])) Py_RETURN_NONE;
+    if (!read_sizes(args[1], shape) || !read_sizes(args[2], strides)) Py_RETURN_NONE;
     return view_of(args[0], (int)n, shape, strides);
 }
