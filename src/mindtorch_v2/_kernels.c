@@ -32,12 +32,13 @@
 #include "_native/kernels/recurrent.h"
 #include "_native/kernels/depthwise.h"
 
-/* Sums of products and steps of optimizers round after every operation. */
+/* Sums of products, steps of optimizers and random numbers round after every operation. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
 #include "_native/kernels/terms.h"
 #include "_native/kernels/optimizers.h"
+#include "_native/kernels/random.h"
 
 static const struct {
     const char *name;
@@ -160,6 +161,8 @@ static PyMethodDef methods[] = {
     METHOD("running_extremes", running_extremes),
     METHOD("swap_in_turn", swap_in_turn),
     METHOD("uniforms", uniforms),
+    METHOD("stretch", stretch),
+    METHOD("normals", normals),
     METHOD("largest", largest),
     METHOD("inside", inside),
     METHOD("gather", gather),

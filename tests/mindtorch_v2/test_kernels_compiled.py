@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._random import permutation
+from mindtorch_v2._random import continuous, permutation
 from mindtorch_v2.kernels import (
     accumulate,
     activation,
@@ -457,3 +457,18 @@ def test_expanded_views(size: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("size", [(3,), (4, 5), (-1, 4, 3), (4.0, 3), [4, 3], (4, -2)])
 def test_sizes_that_do_not_fit_are_not_expanded_to(size: Any) -> None:
     assert C.expand(normal(4, 3), size) is None
+
+
+@needs_compiled
+def test_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    uniform = np.random.default_rng(0).integers(0, 1 << 24, (3, 32)).astype(F32) * F32(2**-24)
+    normals, wanted, stretched = uniform.copy(), uniform.reshape(-1).copy(), uniform.copy()
+    assert C.normals(normals, 2.0, 0.5)
+    assert C.stretch(stretched, -1, 3.5)
+    monkeypatch.setattr(continuous, "C", None)
+    continuous._box_muller32(wanted, 2.0, 0.5)
+    np.testing.assert_allclose(normals.reshape(-1), wanted, rtol=1e-6)
+    np.testing.assert_array_equal(stretched, continuous._stretched(uniform, -1, 3.5))
+    assert not C.normals(uniform[:, :7].copy(), 0.0, 1.0)
+    with pytest.raises(TypeError, match="must be real number"):
+        C.stretch(uniform, None, 1.0)

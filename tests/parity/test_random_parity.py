@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from mindtorch_v2 import _random as R
+from mindtorch_v2.kernels.compiled import C
 
+F32 = np.dtype(np.float32)
 SIZES = [0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 100, 1000, 1023, 1024, 1025, 1_000_003]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
@@ -214,6 +216,16 @@ def test_normal_mean_std(twins: Twins, n: int, name: str, mean: float, std: floa
 def test_single_precision_normals_are_nearer_than_1e_6(twins: Twins) -> None:
     theirs = torch.randn(1_000_000, generator=twins.theirs).numpy()
     assert np.abs(R.normal(1_000_000, "f4", generator=twins.ours) - theirs).max() < 1e-6
+
+
+@pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
+@pytest.mark.skipif("AVX" not in torch.backends.cpu.get_cpu_capability(), reason="torch computes otherwise there")
+@pytest.mark.parametrize("n", [16, 100, 100_000])
+@pytest.mark.parametrize(("mean", "std"), [(0, 1), (2, 0.5), (-3, 10), (1e-3, 0.02)])
+def test_compiled_normals_are_those_of_torch_to_the_last_bit(twins: Twins, n: int, mean: float, std: float) -> None:
+    twins.agree(
+        lambda g: empty(n, "float32").normal_(mean, std, generator=g), lambda g: R.normal((n,), F32, mean, std, g)
+    )
 
 
 def test_the_second_of_a_pair_waits_in_the_generator(twins: Twins) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._errors import broadcast_error
 from .._floating import quiet as silence
 from ..kernels.checks import is_float, not_implemented, type_name
-from ..kernels.compiled import stand_in
+from ..kernels.compiled import C
 from ..kernels.fma import scale_shift32, scale_shift64
 from .arrays import (
     DIGITS,
@@ -29,15 +29,13 @@ from .arrays import (
     quiet,
     rounded,
 )
-from .engine import CHUNK, Doubles, Engine, Floats, Generator, Words32, engine_of
+from .engine import CHUNK, Doubles, Engine, Floats, Generator, engine_of
 
 _TWO_PI = 2.0 * math.pi
 _EIGHT = np.dtype("V32")  # eight single precision numbers: moving them whole is faster than by strides
-_MASK24, _TWO_TO_24 = np.array((1 << 24) - 1, np.uint32), np.array(1 << 24, np.uint32)
-_ULP24, _MINUS_TWO = np.array(2.0**-24, np.float32), np.array(-2, np.float32)
-_ANGLE = np.array(_TWO_PI, np.float32) * _ULP24
-_ONES, _WHOLE_ANGLE = np.ones(8, np.float32), np.array(_TWO_PI, np.float32)
-_multiply, _subtract = stand_in(np.multiply), stand_in(np.subtract)
+_ONE, _MINUS_TWO = np.array(1, np.float32), np.array(-2, np.float32)
+_WHOLE_ANGLE = np.array(_TWO_PI, np.float32)
+_WIDEST = 1e38  # bounds up to here are neither too large nor too far apart for single precision
 _FEW = 32  # below, plain floats are faster than arrays
 
 
@@ -45,10 +43,10 @@ def uniform(
     size: Size, dtype: npt.DTypeLike, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
 ) -> Array:
     """Numbers from [low, high); a complex type gets them in both parts."""
-    if dtype is FLOAT32 and low == 0.0 and high == 1.0 and type(size) is tuple:
-        engine = engine_of(generator)
-        with engine.lock:
-            return engine.floats(math.prod(size)).reshape(size)
+    if dtype is FLOAT32 and type(size) is tuple:
+        made: Array = np.empty(size, FLOAT32)
+        if _filled32(made, low, high, generator):
+            return made
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
         if numel(size) == 0:  # torch checks no bounds then
@@ -73,7 +71,20 @@ def uniform(
 
 
 def uniform_(out: Array, low: float = 0.0, high: float = 1.0, generator: Generator | None = None) -> Array:
+    if out.dtype is FLOAT32 and out.flags.c_contiguous and _filled32(out, low, high, generator):
+        return out
     return fill(out, lambda size: uniform(size, out.dtype, low, high, generator))
+
+
+def _filled32(out: Array, low: float, high: float, generator: Generator | None) -> bool:
+    """Fill a contiguous array of single precision at once; False, with nothing drawn, where more is to be done."""
+    plain = low == 0.0 and high == 1.0
+    if not plain and (C is None or not -_WIDEST <= low <= high <= _WIDEST):
+        return False
+    engine = engine_of(generator)
+    with engine.lock:
+        engine.fill_floats(out)
+    return plain or bool(C.stretch(out, low, high))
 
 
 def _stretched(values: Array, low: float, high: float) -> Array:
@@ -110,12 +121,7 @@ def normal(
 ) -> Array:
     """Normal numbers; a complex type gets them in both parts, with half the variance each."""
     if dtype is FLOAT32 and type(size) is tuple and std >= 0.0:
-        count = math.prod(size)
-        if count >= 16:
-            engine = engine_of(generator)
-            with engine.lock:
-                values = _normal_blocks32(engine, count, redraw=True)
-            return (values if std == 1.0 and mean == 0.0 else _moved(values, mean, std)).reshape(size)
+        return _normal32(np.empty(size, FLOAT32), mean, std, generator)
     return _normal(size, np.dtype(dtype), mean, std, generator, contiguous=True)
 
 
@@ -126,8 +132,24 @@ def _moved(values: Any, mean: float, std: float) -> Any:
     return values
 
 
+def _normal32(out: Array, mean: float, std: float, generator: Generator | None) -> Array:
+    """Fill a contiguous array of single precision."""
+    engine, count = engine_of(generator), out.size
+    with engine.lock:
+        if count >= 16 and count % 16 == 0 and C is not None:
+            engine.fill_floats(out)
+            C.normals(out, mean, std)
+        elif count >= 16:
+            _normal_blocks32(engine, out, mean, std, redraw=True)
+        elif count:
+            out.reshape(-1)[:] = [value * std + mean for value in _few_normals(engine, count)]
+    return out
+
+
 def normal_(out: Array, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Array:
     contiguous = out.flags.c_contiguous
+    if contiguous and out.dtype is FLOAT32 and std >= 0.0:
+        return _normal32(out, mean, std, generator)
     if contiguous:
         return fill(out, lambda size: normal(size, out.dtype, mean, std, generator))
     return fill(out, lambda size: _normal(size, out.dtype, mean, std, generator, contiguous=contiguous))
@@ -170,59 +192,50 @@ def _normal(
         elif dtype == FLOAT64:
             values = _normal_blocks64(engine, count)
         else:
-            values = _normal_blocks32(engine, count, redraw=dtype == FLOAT32)
+            values = np.empty(count, np.float32)
+            _normal_blocks32(engine, values, mean, std, redraw=dtype == FLOAT32)
+            mean, std = 0.0, 1.0
     if std != 1.0 or mean != 0.0:
         values = _moved(values, mean, std)
     with silence():
         return rounded(values, dtype).reshape(size)
 
 
-def _normal_blocks32(engine: Engine, count: int, *, redraw: bool) -> Floats:
-    """Box-Muller on blocks of sixteen uniforms: eight for the radii, eight for the angles.
+def _normal_blocks32(engine: Engine, out: Array, mean: float, std: float, *, redraw: bool) -> None:
+    """Box-Muller on blocks of sixteen uniforms: eight for the radii, eight for the angles; into a contiguous array.
 
-    The last sixteen values come from a block of their own when `count` leaves a rest. Single and double
+    The last sixteen values come from a block of their own when the size leaves a rest. Single and double
     precision have drawn a uniform for each element of the rest before (`redraw`); the narrow types draw whole blocks.
     """
-    if count == 16:
-        return _sixteen_normals(engine.floats(16))
-    values = np.empty(count, np.float32)
-    whole, rest = count - count % 16, count % 16
-    for start in range(0, whole, CHUNK):
-        stop = min(start + CHUNK, whole)
-        _box_muller32(engine.words32(stop - start), values[start:stop])
-    if rest:
-        if redraw:
-            engine.words32(rest)
-        _box_muller32(engine.words32(16), values[-16:])
-    return values
+    flat = out.reshape(-1)
+    whole = flat[: flat.size - flat.size % 16]
+    engine.fill_floats(flat if redraw else whole)
+    _box_muller32(whole, mean, std)
+    if flat.size % 16:
+        engine.fill_floats(flat[-16:])
+        _box_muller32(flat[-16:], mean, std)
 
 
-def _sixteen_normals(uniform: Floats) -> Floats:
-    """`_box_muller32` of a single block, from and into uniform numbers of 24 bits: what they are less than 1 is exact."""
-    first, second = uniform[:8], uniform[8:]
-    radius = np.sqrt(_multiply(np.log(_subtract(_ONES, first)), _MINUS_TWO))
-    theta = _multiply(second, _WHOLE_ANGLE)
-    _multiply(np.cos(theta), radius, out=first)
-    _multiply(np.sin(theta), radius, out=second)
-    return uniform
-
-
-def _box_muller32(words: Words32, out: Floats) -> None:
-    words &= _MASK24
-    groups, filled = words.view(_EIGHT), out.view(_EIGHT)
-    radius = (_TWO_TO_24 - groups[0::2].copy().view(np.uint32)).view(np.int32).astype(np.float32)
-    radius *= _ULP24  # 1 - u, which is never zero
-    np.log(radius, out=radius)
-    radius *= _MINUS_TWO
-    np.sqrt(radius, out=radius)
-    theta = groups[1::2].copy().view(np.int32).astype(np.float32)
-    theta *= _ANGLE
-    cosine = np.cos(theta)
-    cosine *= radius
-    filled[0::2] = cosine.view(_EIGHT)
-    np.sin(theta, out=theta)
-    theta *= radius
-    filled[1::2] = theta.view(_EIGHT)
+def _box_muller32(uniform: Floats, mean: float, std: float) -> None:
+    """Make whole blocks of uniforms normal, at their place."""
+    if C is not None and C.normals(uniform, mean, std):
+        return
+    for start in range(0, uniform.size, CHUNK):
+        groups = uniform[start : start + CHUNK].view(_EIGHT)
+        radius, theta = groups[0::2].copy().view(np.float32), groups[1::2].copy().view(np.float32)
+        np.subtract(_ONE, radius, out=radius)  # which is exact, and never zero
+        np.log(radius, out=radius)
+        radius *= _MINUS_TWO
+        np.sqrt(radius, out=radius)
+        theta *= _WHOLE_ANGLE
+        cosine = np.cos(theta)
+        cosine *= radius
+        groups[0::2] = cosine.view(_EIGHT)
+        np.sin(theta, out=theta)
+        theta *= radius
+        groups[1::2] = theta.view(_EIGHT)
+    if std != 1.0 or mean != 0.0:
+        _moved(uniform, mean, std)
 
 
 def _normal_blocks64(engine: Engine, count: int) -> Doubles:

@@ -173,20 +173,23 @@ class Engine:
 
     def floats(self, n: int) -> Floats:
         """`n` uniform numbers in [0, 1) of 24 bits, one word each."""
-        if n <= CHUNK:
-            if n <= _BLOCK:
-                uniform: Floats = np.empty(n, np.float32)
-                if self._filled(uniform):
-                    return uniform
-            words = self.words32(n)
-            words &= _MASK24
-            uniform = words.view(np.int32).astype(np.float32)  # as in `doubles`
-            _multiply(uniform, _ULP24, out=uniform)
-            return uniform
-        uniform = np.empty(n, np.float32)
-        for start in range(0, n, CHUNK):
-            uniform[start : start + CHUNK] = self.floats(min(CHUNK, n - start))
+        uniform: Floats = np.empty(n, np.float32)
+        self.fill_floats(uniform)
         return uniform
+
+    def fill_floats(self, out: Floats) -> None:
+        """Fill a contiguous array with such numbers."""
+        start, size = self._at, out.size
+        if start + size <= self._ahead.size and C is not None and C.uniforms(self._ahead, start, out):
+            self._at = start + size
+            return
+        flat = out.reshape(-1)
+        for start in range(0, size, CHUNK):
+            part = flat[start : start + CHUNK]
+            words = self.words(part.size)
+            if C is None or not C.uniforms(words, 0, part):
+                part[...] = (words.astype(np.uint32) & _MASK24).view(np.int32)  # as in `doubles`
+                _multiply(part, _ULP24, out=part)
 
     def save(self) -> State:
         """The state as torch lays it out."""

@@ -21,8 +21,11 @@ def _quiet(function: Any) -> Any:
     """A fill that leaves meta arrays alone and takes numbers from tensors of one element too."""
 
     def kernel(a: Any, *args: Any) -> None:
+        for value in args:
+            if isinstance(value, Tensor):
+                args = tuple([v.item() if isinstance(v, Tensor) else v for v in args])
         if type(a) is not MetaArray:
-            function(a, *[v.item() if isinstance(v, Tensor) else v for v in args])
+            function(a, *args)
 
     return kernel
 

@@ -182,24 +182,3 @@ static PyObject *put_picked(PyObject *module, PyObject *const *args, Py_ssize_t 
     for (Py_ssize_t i = 0; i < n; i++) out[i * m + index[i]] = (float)value;
     Py_RETURN_TRUE;
 }
-
-/* uniforms(words, start, out): numbers from [0, 1) of the random words of 32 bits (kept as int64) from `start` on: 24 bits
- * of a word for float32, 53 bits of two for float64. */
-static PyObject *uniforms(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !readable(args[0], I64) || !PyLong_Check(args[1])) Py_RETURN_FALSE;
-    int wide = writable(args[2], F64);
-    if (!wide && !writable(args[2], F32)) Py_RETURN_FALSE;
-    Py_ssize_t start = PyLong_AsSsize_t(args[1]), n = count_of(args[2]);
-    if (start == -1 && PyErr_Occurred()) return NULL;
-    if (start < 0 || start + (wide ? 2 * n : n) > count_of(args[0])) Py_RETURN_FALSE;
-    const int64_t *words = (const int64_t *)data_of(args[0]) + start;
-    float *single = data_of(args[2]);
-    double *twice = data_of(args[2]);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (wide)
-            twice[i] = (double)((words[2 * i] & 0x1fffff) << 32 | words[2 * i + 1]) * 0x1p-53;
-        else
-            single[i] = (float)(words[i] & 0xffffff) * 0x1p-24f;
-    }
-    Py_RETURN_TRUE;
-}
