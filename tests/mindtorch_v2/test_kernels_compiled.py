@@ -468,7 +468,7 @@ def test_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(continuous, "C", None)
     continuous._box_muller32(wanted, 2.0, 0.5)
     np.testing.assert_allclose(normals.reshape(-1), wanted, rtol=1e-6)
-    np.testing.assert_array_equal(stretched, continuous._stretched(uniform, -1, 3.5))
+    np.testing.assert_array_equal(stretched.reshape(-1), continuous._stretched(uniform.reshape(-1), -1, 3.5))
     assert not C.normals(uniform[:, :7].copy(), 0.0, 1.0)
     with pytest.raises(TypeError, match="must be real number"):
         C.stretch(uniform, None, 1.0)
