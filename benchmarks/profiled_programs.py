@@ -19,8 +19,8 @@ MODES: dict[str, dict[str, bool]] = {
     "stacks": {"with_stack": True},
     "all": {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True},
 }
-PROGRAMS = {"MLP": (MLP, 20), "tiny GPT": (GPT, 2), "LSTM": (LSTM, 2), "CNN": (CNN, 1), "VAE": (VAE, 10)}
-ROUNDS = 5
+PROGRAMS = {"MLP": (MLP, 10), "tiny GPT": (GPT, 1), "LSTM": (LSTM, 1), "CNN": (CNN, 1), "VAE": (VAE, 3)}
+ROUNDS = 15
 
 
 def program(setup: str, package: ModuleType) -> Any:
@@ -40,13 +40,16 @@ def time_of(step: Any, count: int) -> float:
 
 
 def slowdown(step: Any, count: int, package: ModuleType, options: dict[str, bool]) -> float:
-    """Time of the same steps with and without a profiler; what happens after the last step does not count."""
-    bare = time_of(step, count)
-    prof = package.profiler.profile(**options)
-    with prof:
+    """Time of the same steps with and without a profiler; what happens after the last step does not count.
+
+    They are taken without before and after, as the machine's speed may change meanwhile.
+    """
+    before = time_of(step, count)
+    with package.profiler.profile(**options):
         step()
         profiled = time_of(step, count)
-    return profiled / bare
+    step()
+    return 2 * profiled / (before + time_of(step, count))
 
 
 def rows() -> list[Row]:
