@@ -25,6 +25,7 @@
 #include "_native/kernels/elementwise.h"
 #include "_native/kernels/arithmetic.h"
 #include "_native/kernels/rows.h"
+#include "_native/kernels/attention.h"
 #include "_native/kernels/layer_norm.h"
 #include "_native/kernels/channels.h"
 #include "_native/kernels/places.h"
@@ -150,6 +151,8 @@ static PyMethodDef methods[] = {
     METHOD("log_softmax", log_softmax),
     METHOD("softmax_backward", softmax_backward),
     METHOD("log_softmax_backward", log_softmax_backward),
+    METHOD("attention_weights", attention_weights),
+    METHOD("attention_weights_backward", attention_weights_backward),
     METHOD("layer_norm", layer_norm),
     METHOD("layer_norm_backward", layer_norm_backward),
     METHOD("channel_moments", channel_moments),

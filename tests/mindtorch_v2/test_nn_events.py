@@ -76,7 +76,7 @@ def test_events_nest_as_they_run(name: str) -> None:
     assert trees(lambda: function(*operands)) == expected
 
 
-def test_attention_is_named_after_the_mathematics_it_is() -> None:
+def test_attention_op_by_op_is_named_after_the_mathematics_it_is() -> None:
     q = torch.ones(1, 2, 3)
     names = trees(lambda: F.scaled_dot_product_attention(q, q, q))
     assert names.startswith("scaled_dot_product_attention(_scaled_dot_product_attention_math(mul transpose mul matmul(")

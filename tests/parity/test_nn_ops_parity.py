@@ -33,6 +33,16 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         lambda m, q, k, v: m.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3),
         [(2, 3, 4), (2, 3, 4), (2, 3, 5)],
     ),
+    "attention of heads": (
+        lambda m, q, k, v: m.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(2, 3, 6, 4), (2, 3, 5, 4), (2, 3, 5, 4)],
+    ),
+    "attention with a mask": (
+        lambda m, q, k, v: m.nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=m.arange(30).reshape(6, 5) % 7 > 1, is_causal=True
+        ),
+        [(2, 3, 6, 4), (2, 3, 5, 4), (2, 3, 5, 4)],
+    ),
     "layer_norm": (lambda m, x, w, b: m.nn.functional.layer_norm(x, (3, 2), w, b), [(4, 3, 2), (3, 2), (3, 2)]),
     "group_norm": (lambda m, x, w, b: m.nn.functional.group_norm(x, 2, w, b), [(2, 4, 3), (4,), (4,)]),
     "batch_norm": (

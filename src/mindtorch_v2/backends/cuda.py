@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from ..ops.attention import WAYS
+
 
 class _Matmul:
     """How products on CUDA are computed; any attribute may be set."""
@@ -29,7 +31,7 @@ class _PlanCache:
 
 matmul = _Matmul()
 cufft_plan_cache = _PlanCache()
-_enabled = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "fp16_bf16_reduction_math": False}
+_enabled = {"fp16_bf16_reduction_math": False}
 _library = {"linalg": "default", "blas": "default", "rocm_fa": "default"}
 
 
@@ -66,35 +68,35 @@ def preferred_blas_library(backend: str | None = None) -> str:
 
 
 def flash_sdp_enabled() -> bool:
-    return _enabled["flash"]
+    return WAYS["flash"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    _enabled["flash"] = bool(enabled)
+    WAYS["flash"] = bool(enabled)
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    return _enabled["mem_efficient"]
+    return WAYS["mem_efficient"]
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    _enabled["mem_efficient"] = bool(enabled)
+    WAYS["mem_efficient"] = bool(enabled)
 
 
 def math_sdp_enabled() -> bool:
-    return _enabled["math"]
+    return WAYS["math"]
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    _enabled["math"] = bool(enabled)
+    WAYS["math"] = bool(enabled)
 
 
 def cudnn_sdp_enabled() -> bool:
-    return _enabled["cudnn"]
+    return WAYS["cudnn"]
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    _enabled["cudnn"] = bool(enabled)
+    WAYS["cudnn"] = bool(enabled)
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
@@ -109,10 +111,10 @@ def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """Choose attention kernels for a while; one kernel serves them all here."""
-    before = dict(_enabled)
-    _enabled.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    """Choose the ways to compute attention for a while."""
+    before = dict(WAYS)
+    WAYS.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
         yield
     finally:
-        _enabled.update(before)
+        WAYS.update(before)

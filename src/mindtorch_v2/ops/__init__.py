@@ -6,6 +6,7 @@ from typing import Any
 
 from . import activation as activation
 from . import arithmetic as arithmetic
+from . import attention as attention
 from . import bitwise as bitwise
 from . import class_loss as class_loss
 from . import compare as compare

@@ -116,6 +116,17 @@ register(plain(_group_norm), "native_group_norm")
 register(plain(_channel_gradients), "native_batch_norm_backward native_group_norm_backward")
 
 
+# --- attention --------------------------------------------------------------------------------------------------------
+
+
+def _attention(q: Any, k: Any, v: Any, bias: Any, causal: bool, scale: float, keep: bool) -> Any:
+    return like(q), meta((*q.shape[:3], k.shape[2]) if keep else (0,), q.dtype)
+
+
+register(plain(_attention), "_fused_attention")
+register(plain(lambda g, q, k, v, *rest: (like(q), like(k), like(v))), "_fused_attention_backward")
+
+
 # --- convolutions -----------------------------------------------------------------------------------------------------
 
 

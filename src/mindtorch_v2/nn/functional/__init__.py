@@ -3,6 +3,7 @@
 This module only gives names; the functions stand in the modules named below, the arithmetic in `ops` and `kernels`.
 """
 
+from ...ops.attention import scaled_dot_product_attention
 from ...ops.contract import bilinear
 from ...ops.convolution import (
     conv1d,
@@ -15,7 +16,6 @@ from ...ops.convolution import (
 )
 from ...ops.distance import cosine_similarity, pairwise_distance, pdist
 from ...ops.matrix import linear
-from ...ops.softmax import scaled_dot_product_attention
 from ...ops.triangle import one_hot
 from .activation import (
     celu,

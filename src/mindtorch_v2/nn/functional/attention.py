@@ -7,11 +7,11 @@ import warnings
 from typing import Any
 
 from ..._dtype import bool_
+from ...ops.attention import scaled_dot_product_attention
 from ...ops.creation import zeros, zeros_like
 from ...ops.join import cat
 from ...ops.matrix import baddbmm, bmm, linear
 from ...ops.padding import pad
-from ...ops.softmax import scaled_dot_product_attention
 from .activation import softmax
 from .dropout import dropout
 
