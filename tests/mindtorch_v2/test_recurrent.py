@@ -1,11 +1,14 @@
 """Recurrent networks: torch's numbers, the ways in, and that layers as one operator agree with their cells."""
 
+import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
+from mindtorch_v2.kernels import gru as gru_kernels
 from mindtorch_v2.nn.utils import rnn
 
 
@@ -229,3 +232,16 @@ def test_an_lstm_is_differentiated_twice(packed: bool, options: dict[str, Any]) 
         return (out.data if packed else out), h, c
 
     assert torch.autograd.gradgradcheck(run, (x, *layer.parameters()))
+
+
+def test_backward_of_a_gru_makes_no_copy_of_its_gradients() -> None:
+    rows, hidden, batch = 640, 32, 8
+    x, h0 = np.ones((rows, 16), np.float32), np.zeros((batch, hidden), np.float32)
+    w_ih, w_hh = np.ones((3 * hidden, 16), np.float32), np.ones((3 * hidden, hidden), np.float32)
+    sizes = [batch] * (rows // batch)
+    outputs, _, gates, inner = gru_kernels.forward(x, h0, w_ih, w_hh, None, None, sizes, False)
+    tracemalloc.start()
+    gru_kernels.backward(outputs, h0, x, h0, w_ih, w_hh, outputs, gates, inner, sizes, False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * gates.nbytes

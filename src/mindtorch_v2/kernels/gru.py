@@ -66,34 +66,55 @@ def backward(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Gradients of input, first state, both weights and both biases."""
     hidden = w_hh.shape[1]
-    reset, keep, fresh = (gates[:, i * hidden : (i + 1) * hidden] for i in range(3))
+    reset, keep = gates[:, :hidden], gates[:, hidden : 2 * hidden]
     earlier = states_before(outputs, h0, sizes, reverse)
-    left = 1 - keep
-    by_fresh = left * (1 - fresh * fresh)
-    by_keep = (earlier - fresh) * keep * left
-    by_reset = inner * reset * (1 - reset)
-    of_state, of_input = np.empty_like(gates), np.empty_like(gates)
+    slots = _slopes(gates, inner, earlier)
+    by_state, by_reset, by_keep, by_fresh = (slots[:, i * hidden : (i + 1) * hidden] for i in range(4))
+    of_state, of_input = slots[:, : 3 * hidden], slots[:, hidden:]
+    recurrent = np.roll(w_hh, hidden, 0)  # `@`, since `dot` would copy columns of an array
     dh = grad_h.copy()
     for start, size in steps(sizes, not reverse):
         rows = slice(start, start + size)
-        dhs, d = dh[:size], of_state[rows]
+        dhs = dh[:size]
         dhs += grad[rows]
-        dfresh = np.multiply(dhs, by_fresh[rows], out=of_input[rows, 2 * hidden :])
-        np.multiply(dfresh, by_reset[rows], out=d[:, :hidden])
-        np.multiply(dhs, by_keep[rows], out=d[:, hidden : 2 * hidden])
-        np.multiply(dfresh, reset[rows], out=d[:, 2 * hidden :])
+        by_fresh[rows] *= dhs
+        by_reset[rows] *= by_fresh[rows]
+        by_keep[rows] *= dhs
+        np.multiply(by_fresh[rows], reset[rows], out=by_state[rows])
         dhs *= keep[rows]
-        dhs += d.dot(w_hh)
-    of_input[:, : 2 * hidden] = of_state[:, : 2 * hidden]
+        dhs += of_state[rows] @ recurrent
     ones = np.ones(x.shape[0], x.dtype)
     return (
-        of_input.dot(w_ih),
+        of_input @ w_ih,
         dh,
-        of_input.T.dot(x),
-        of_state.T.dot(earlier),
-        ones.dot(of_input),
-        ones.dot(of_state),
+        of_input.T @ x,
+        np.roll(of_state.T @ earlier, -hidden, 0),
+        ones @ of_input,
+        np.roll(ones @ of_state, -hidden),
     )
+
+
+def _slopes(gates: Any, inner: Any, earlier: Any) -> Any:
+    """Room for the gradients of the gates of all rows, filled with what they are multiples of.
+
+    Columns are fresh (by way of the state, not yet known), reset, keep and fresh again (by way of the input): the first
+    three belong to the state, the last three to the input, so that neither needs an array of its own.
+    """
+    hidden = inner.shape[1]
+    slots = np.empty((len(gates), 4 * hidden), gates.dtype)
+    left, by_reset, by_keep, by_fresh = (slots[:, i * hidden : (i + 1) * hidden] for i in range(4))
+    reset, keep, fresh = (gates[:, i * hidden : (i + 1) * hidden] for i in range(3))
+    np.subtract(1, keep, out=left)
+    np.multiply(fresh, fresh, out=by_fresh)
+    np.subtract(1, by_fresh, out=by_fresh)
+    by_fresh *= left
+    np.subtract(earlier, fresh, out=by_keep)
+    by_keep *= keep
+    by_keep *= left
+    np.subtract(1, reset, out=by_reset)
+    by_reset *= reset
+    by_reset *= inner
+    return slots
 
 
 def plain_forward(
