@@ -163,9 +163,7 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
         lines.depth += 1
         return
     # Underscores keep locals apart from arguments, some of which are called key or out.
-    lines.add("lane = HOME if AT_HOME() else LANE()")
-    lines.add("out_ = lane.out" if flags & _WIDE else "out_ = lane.lean_out")
-    lines.add("seq = SEQ if lane.grad else -1" if op.numbered else "seq = -1")
+    _find_lane(lines, op, flags)
     if flags & _tap.SHAPES:
         key = _inputs_key(lines, op, numbers)
         lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
@@ -176,6 +174,19 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
         lines.add("token_ = None")
     lines.add("t0 = clock()", "try:")
     lines.depth += 1
+
+
+def _find_lane(lines: Lines, op: Any, flags: int) -> None:
+    """Where the calling thread's rows and marks go, and whether it builds graphs."""
+    needed = [("out_", "HOME_OUT", "lane_.out") if flags & _WIDE else ("out_", "HOME_LEAN", "lane_.lean_out")]
+    if flags & _tap.MEMORY:
+        needed.append(("marks_", "HOME_MARKS", "lane_.marks"))
+    if op.numbered:
+        needed.append(("seq", "SEQ if HOME_GRAD else -1", "SEQ if lane_.grad else -1"))
+    lines.add("if AT_HOME():", *(f"    {name} = {at_home}" for name, at_home, _ in needed))
+    lines.add("else:", "    lane_ = LANE()", *(f"    {name} = {elsewhere}" for name, _, elsewhere in needed))
+    if not op.numbered:
+        lines.add("seq = -1")
 
 
 def close_event(lines: Lines, op: Any, flags: int) -> None:
@@ -242,7 +253,6 @@ def _counts_inner(op: Any, flags: int) -> bool:
 _TOKEN = ["token_ = NEW(COUNTED)", "token_.version = 0", "token_.nbytes = r0.nbytes"]
 _NOTED = [
     "    if token_ is not None:",
-    "        marks_ = lane.marks",
     "        marks_ += (now_, token_.nbytes, id(token_))",
 ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _tap
 
-_SLOT, _LANES, _NAMESPACE = _tap.SLOT, _tap.LANES, _tap.NAMESPACE
+_SLOT, _NAMESPACE = _tap.SLOT, _tap.NAMESPACE
 
 
 if TYPE_CHECKING or _tap.HELPER is None:
@@ -20,7 +20,8 @@ if TYPE_CHECKING or _tap.HELPER is None:
             self.version = 0
 
     class CountedStorage(Storage):
-        """A storage whose allocation a recorder has seen; it reports its end too. Made while memory is recorded."""
+        """A storage whose allocation a recorder has seen; it reports its end too (`_namespace` gives it what does that).
+        Made while memory is recorded."""
 
         __slots__ = ("nbytes",)
 
@@ -31,15 +32,6 @@ if TYPE_CHECKING or _tap.HELPER is None:
             if recorder is not None:
                 # The token's own address stands for the block's: NumPy takes 1 µs to tell a data pointer.
                 recorder.allocated(nbytes, id(self))
-
-        def __del__(self) -> None:
-            if _SLOT.recorder is not None:
-                try:
-                    lane = _LANES.lane
-                except AttributeError:
-                    lane = _tap.current_lane()
-                marks = lane.marks
-                marks += (_NAMESPACE["clock"](), -self.nbytes, id(self))
 
 else:
     Storage, CountedStorage = _tap.HELPER.Storage, _tap.HELPER.CountedStorage

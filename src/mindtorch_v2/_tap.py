@@ -56,9 +56,13 @@ NAMESPACE: dict[str, Any] = {
     "RECORDING": False,
     "SEQ": 0,
     "clock": time.perf_counter_ns if HELPER is None else HELPER.clock,
-    # Whether the calling thread is the one whose lane is HOME; see `_Resident`.
+    # Whether the calling thread is the one whose lane is HOME, and what ops need of it; see `_Resident`.
     "AT_HOME": bool,
     "HOME": None,
+    "HOME_OUT": None,
+    "HOME_LEAN": None,
+    "HOME_MARKS": None,
+    "HOME_GRAD": True,
     # Whether the calling thread builds graphs; grad mode puts its own here.
     "GRAD": lambda: True,
 }
@@ -185,6 +189,16 @@ class Lane(Rows):
         global lanes_exist
         lanes_exist = True
 
+    def listen(self, wanted: bool) -> None:
+        super().listen(wanted)
+        _publish(self)
+
+
+def _publish(lane: Lane) -> None:
+    """Say what ops of the thread at home need as plain names, which generated code reads faster than attributes."""
+    if HELPER is None and NAMESPACE["HOME"] is lane:
+        NAMESPACE.update(HOME_OUT=lane.out, HOME_LEAN=lane.lean_out, HOME_MARKS=lane.marks, HOME_GRAD=lane.grad)
+
 
 # The calling thread's lane as attribute `lane`, once it has one. A plain `threading.local` reads fastest.
 LANES = threading.local()
@@ -206,6 +220,7 @@ class _Resident:
         # A name of its own: when the interpreter ends, those of modules go first.
         self._namespace = NAMESPACE
         NAMESPACE.update(HOME=lane, AT_HOME=self._at_home)
+        _publish(lane)
 
     def __del__(self) -> None:
         if self._namespace["AT_HOME"] is self._at_home:
@@ -221,6 +236,7 @@ def settle(lane: Lane | None) -> None:
         with _lock:
             if NAMESPACE["AT_HOME"]():
                 NAMESPACE["HOME"] = lane
+                _publish(lane)
             elif NAMESPACE["HOME"] is None and lane.ident == threading.get_ident():
                 LANES.resident = _Resident(lane)
     if HELPER is not None:
@@ -387,6 +403,7 @@ def set_lane_grad(mode: bool) -> None:
         lane = getattr(LANES, "lane", None)
         if lane is not None:
             lane.grad = mode
+            _publish(lane)
 
 
 def sequence_number(grad_enabled: bool) -> int:
