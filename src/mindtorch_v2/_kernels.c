@@ -29,6 +29,7 @@
 #include "_native/kernels/layer_norm.h"
 #include "_native/kernels/channels.h"
 #include "_native/kernels/places.h"
+#include "_native/kernels/pooling.h"
 #include "_native/kernels/joining.h"
 #include "_native/kernels/recurrent.h"
 #include "_native/kernels/depthwise.h"
@@ -159,6 +160,11 @@ static PyMethodDef methods[] = {
     METHOD("channel_affine", channel_affine),
     METHOD("channel_products", channel_products),
     METHOD("channel_mix", channel_mix),
+    METHOD("batch_norm", batch_norm),
+    METHOD("max_pool", max_pool),
+    METHOD("put_places", put_places),
+    METHOD("avg_pool", avg_pool),
+    METHOD("avg_pool_backward", avg_pool_backward),
     METHOD("cumsum", cumsum),
     METHOD("cumprod", cumprod),
     METHOD("running_extremes", running_extremes),

@@ -18,10 +18,34 @@ from ._size import Size
 from ._storage import CountedStorage, InferenceStorage, Storage, View, mark_inference, next_version
 
 new: Any = object.__new__
-_size: Any = tuple.__new__
 # Makes what `make` does of a plain array, without memory accounting; None where there is no helper.
 wrap_plain: Any = None if _tap.HELPER is None else _tap.HELPER.wrap
 _SLOT, _MEMORY, _NAMESPACE = _tap.SLOT, _tap.MEMORY, _tap.NAMESPACE
+
+
+class _Sizes(dict[tuple[int, ...], Size]):
+    """The `Size` of each shape: to find one takes half the time of making it."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> Size:
+        size = Size(shape)
+        if len(self) < _REMEMBERED:
+            self[shape] = size
+        return size
+
+
+class _Strides(dict[tuple[int, tuple[int, ...]], tuple[int, ...]]):
+    """The strides in elements of each pair of bytes an element takes and strides in bytes."""
+
+    def __missing__(self, given: tuple[int, tuple[int, ...]]) -> tuple[int, ...]:
+        itemsize, strides = given
+        steps = tuple([s // itemsize for s in strides])
+        if len(self) < _REMEMBERED:
+            self[given] = steps
+        return steps
+
+
+_REMEMBERED = 4096  # programs that go through more shapes than this gain nothing from looking them up
+_SIZES, _STRIDES = _Sizes(), _Strides()
 
 
 class Tensor:
@@ -52,12 +76,12 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
-        return _size(Size, self._a.shape)
+        return _SIZES[self._a.shape]
 
     def size(self, dim: int | None = None) -> Any:
-        shape = self._a.shape
         if dim is None:
-            return _size(Size, shape)
+            return _SIZES[self._a.shape]
+        shape = self._a.shape
         try:
             return shape[dim]
         except IndexError:
@@ -108,7 +132,8 @@ class Tensor:
         return self.element_size() * self.numel()
 
     def stride(self, dim: int | None = None) -> Any:
-        strides = element_strides(self._a)
+        a = self._a
+        strides = _STRIDES[a.dtype.itemsize, a.strides] if a.size else element_strides(a)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
@@ -373,8 +398,7 @@ def element_strides(a: Any) -> tuple[int, ...]:
     """Strides in elements, as torch gives them."""
     if a.size == 0 and a.flags.c_contiguous:
         return contiguous_strides(a.shape)
-    itemsize = a.dtype.itemsize
-    return tuple([s // itemsize for s in a.strides])
+    return _STRIDES[a.dtype.itemsize, a.strides]
 
 
 def numel_of(shape: tuple[int, ...]) -> int:

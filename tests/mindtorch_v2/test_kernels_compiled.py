@@ -22,8 +22,10 @@ from mindtorch_v2.kernels import (
     indexing,
     lstm,
     normalize,
+    pool,
     reduce,
     scan,
+    small,
     smooth,
     softmax,
     totals,
@@ -472,3 +474,71 @@ def test_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not C.normals(uniform[:, :7].copy(), 0.0, 1.0)
     with pytest.raises(TypeError, match="must be real number"):
         C.stretch(uniform, None, 1.0)
+
+
+@needs_compiled
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (2, 3, 4, 5)])
+def test_batch_norm_of_few(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight, bias = 3 + normal(*shape), normal(3, seed=1), normal(3, seed=2)
+    running = [np.zeros(3, F32), np.ones(3, F32)]
+    by_running = small.batch_norm_eval(x, weight, bias, *running, 1e-5)
+    moved = [part.copy() for part in running]
+    fused = small.batch_norm(x, weight, bias, *moved, 0.1, 1e-5)
+    monkeypatch.setattr(small, "C", None)
+    assert by_running is not None
+    np.testing.assert_allclose(by_running[0], normalize.batch_norm(x, weight, bias, *running, False)[0], rtol=1e-5)
+    for got, wanted in zip(fused, small.batch_norm(x, weight, bias, *running, 0.1, 1e-5), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=2e-6)
+    np.testing.assert_allclose(moved, running, rtol=1e-6)
+
+
+@needs_compiled
+def test_batch_norm_leaves_the_rest_to_numpy() -> None:
+    x, out = normal(4, 3), np.empty((4, 3), F32)
+    moments = np.empty(3, F32), np.empty(3, F32)
+    assert not C.batch_norm(x.astype(float), None, None, None, None, 0.1, 1e-5, out, *moments)
+    assert not C.batch_norm(x, normal(2), None, None, None, 0.1, 1e-5, out, *moments)
+    assert not C.batch_norm(x, None, None, None, None, None, 1e-5, out, None, None)  # nothing to normalise by
+
+
+WINDOWS = [
+    ((2, 3, 8, 8), (2, 2), (2, 2), (0, 0), (1, 1), False),
+    ((3, 7, 9), (3, 2), (2, 1), (1, 1), (1, 1), True),
+    ((2, 3, 9, 7), (3, 3), (2, 3), (1, 1), (2, 1), False),
+    ((2, 3, 11), (4,), (3,), (2,), (1,), True),
+]
+
+
+@needs_compiled
+@pytest.mark.parametrize(("shape", "kernel", "stride", "padding", "dilation", "ceil"), WINDOWS)
+def test_pooling(shape: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool,
+                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    x = np.round(2 * normal(*shape))  # with equal values
+    x.reshape(-1)[3:5] = np.nan
+    windows = kernel, stride, padding, dilation, ceil
+    averages = [
+        (kernel, stride, padding, ceil, included, override) for included in (True, False) for override in (None, 3)
+    ]
+    y = np.nan_to_num(x)
+
+    def results() -> list[Any]:
+        values, places = pool.max_pool_forward(x, *windows)
+        means = [pool.avg_pool_forward(y, *given) for given in averages]
+        slopes = [pool.avg_pool_backward(mean, shape, *given) for mean, given in zip(means, averages, strict=True)]
+        backward = pool.max_pool_backward(np.nan_to_num(values), places, shape, *windows)
+        return [values, places, backward, pool.max_pool_values(x, *windows), *means, *slopes]
+
+    fused = results()
+    monkeypatch.setattr(pool, "C", None)
+    for got, wanted in zip(fused, results(), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@needs_compiled
+def test_pooling_leaves_the_rest_to_numpy() -> None:
+    x, out, ones = normal(2, 4, 4), np.empty((2, 2, 2), F32), ((2, 2), (2, 2), (0, 0), (1, 1))
+    assert not C.max_pool(*ones, x.astype(float), out, None)
+    assert not C.max_pool(*ones, x[:, ::2], out, None)
+    assert not C.max_pool((2, 2, 2), *ones[1:], x, out, None)
+    assert not C.avg_pool(ones[0], (0, 2), *ones[2:], x, out, True, 0)
+    assert not C.put_places(out, np.full((2, 2, 2), 16), x, 2)  # beyond the plane

@@ -40,6 +40,11 @@ FOR_NORM = (
     "ord == 2 and dim is None and dtype is None and not keepdim and input._a.dtype is F32"
     " and 0 < input._a.size <= 256 and input._a.flags.c_contiguous"
 )
+FOR_MOMENTS = (
+    "False"
+    if C is None
+    else "(dim is None or type(dim) is int) and 0 < input._a.size <= 4096 and input._a.dtype is F32"
+)
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce

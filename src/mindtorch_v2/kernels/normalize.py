@@ -267,13 +267,19 @@ def _check_batch_norm(
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
 
 
-# Shorter runs of a channel are left to NumPy, which goes through all channels at once.
+# Shorter runs of a channel are left to NumPy, which goes through all channels at once, unless all is in the calls.
 RUN = 16
+FEW = 4096
+
+
+def _in_runs(c: Array) -> bool:
+    """Whether the compiled loops over channels are worth while."""
+    return C is not None and (c.shape[2] >= RUN or c.size <= FEW)
 
 
 def _channel_moments(c: Array, n: int) -> tuple[Array, Array, Array, Array]:
     """What to normalise, the means, what is yet to be taken off each channel, and the variances."""
-    if C is not None and c.shape[2] >= RUN:
+    if _in_runs(c):
         mean, var = np.empty(c.shape[1], c.dtype), np.empty(c.shape[1], c.dtype)
         if C.channel_moments(c, mean, var):
             return c, mean, mean, var
@@ -287,7 +293,7 @@ def _channel_moments(c: Array, n: int) -> tuple[Array, Array, Array, Array]:
 
 def _affine(c: Array, scale: Array, shift: Array) -> Array:
     """``c * scale + shift``, one of each for a channel."""
-    if C is not None and c.shape[2] >= RUN:
+    if _in_runs(c):
         result = np.empty(c.shape, c.dtype)
         if C.channel_affine(c, scale, shift, result):
             return result
@@ -358,7 +364,7 @@ def _batch_norm_eval(
 def _channel_products(g: Array, c: Array, mean: Array, invstd: Array) -> tuple[Array, Array, Array, Array]:
     """``c`` or ``c`` centred, what of the mean is yet to be taken off, and for each channel the sum of ``g`` and of ``g``
     times the centred ``c``."""
-    if C is not None and c.shape[2] >= RUN:
+    if _in_runs(c):
         sums, along = np.empty(c.shape[1], c.dtype), np.empty(c.shape[1], c.dtype)
         if C.channel_products(g, c, mean, sums, along):
             return c, mean, sums, along
@@ -369,7 +375,7 @@ def _channel_products(g: Array, c: Array, mean: Array, invstd: Array) -> tuple[A
 
 def _mixed(g: Array, base: Array, offset: Array, scale: Array, slope: Array, level: Array) -> Array:
     """``g * scale - (base - offset) * slope - level``, one of each for a channel."""
-    if C is not None and g.shape[2] >= RUN:
+    if _in_runs(g):
         result = np.empty(g.shape, g.dtype)
         if C.channel_mix(g, base, offset, scale, -slope, -level, result):
             return result

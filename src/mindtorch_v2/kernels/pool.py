@@ -14,12 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .axis_map import runs
+from .compiled import C
 from .fold import Array, Pairs, Shape, tap_slices, trailing
 from .pool_shape import check_adaptive, check_fractional, check_pool, check_unpool
 from .precision import widened
 
 # Planes are pooled so many bytes at a time, for all taps to find them in the cache.
 BLOCK_BYTES = 1 << 18
+# Up to here compiled loops from window to window are faster than passes over all of them.
+FEW = 1 << 14
 
 
 class _Pool(NamedTuple):
@@ -44,6 +47,7 @@ class _Pool(NamedTuple):
         return all(s > d * (k - 1) for s, d, k in zip(self.stride, self.dilation, self.kernel))
 
 
+@functools.lru_cache(maxsize=256)
 def _max_geometry(
     shape: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
 ) -> _Pool:
@@ -61,6 +65,11 @@ def max_pool_forward(
 ) -> tuple[Array, Array]:
     """Largest value of each window and its place; the first of equals, but the last NaN."""
     pool = _max_geometry(x.shape, kernel, stride, padding, dilation, ceil_mode)
+    if C is not None and x.size <= FEW:
+        out: Array = np.empty((*x.shape[: -len(kernel)], *pool.counts), x.dtype)
+        places: Array = np.empty(out.shape, np.int64)
+        if C.max_pool(*pool[:4], x, out, places):
+            return out, places
     return _max_with_indices(x, pool)
 
 
@@ -71,6 +80,8 @@ def max_pool_values(
     """``max_pool_forward`` without the places, for when nobody asks for them."""
     pool = _max_geometry(x.shape, kernel, stride, padding, dilation, ceil_mode)
     out = np.empty((*x.shape[: -len(kernel)], *pool.counts), x.dtype)
+    if C is not None and x.size <= FEW and C.max_pool(*pool[:4], x, out, None):
+        return out
     flat = _planes(out, pool.counts)
     for rows, source in _padded_planes(_planes(x, pool.space), pool.pads, _lowest(x.dtype)):
         _reduce_windows(np.maximum, source, pool, flat[rows])
@@ -184,7 +195,8 @@ def avg_pool_forward(
 ) -> Array:
     """Mean of each window, or its sum over ``divisor_override``."""
     pool = _avg_geometry(x.shape, kernel, stride, padding, ceil_mode, divisor_override)
-    return _average(x, pool, _divisor(pool, count_include_pad, divisor_override))
+    means = _means_of_few(x, pool, count_include_pad, divisor_override or 0)
+    return _average(x, pool, _divisor(pool, count_include_pad, divisor_override)) if means is None else means
 
 
 @widened
@@ -200,6 +212,10 @@ def avg_pool_backward(
 ) -> Array:
     """Gradient of ``avg_pool_forward`` with respect to its input of shape ``x_shape``."""
     pool = _avg_geometry(x_shape, kernel, stride, padding, ceil_mode, divisor_override)
+    if C is not None and math.prod(x_shape) <= FEW:
+        out: Array = np.empty(x_shape, grad.dtype)
+        if C.avg_pool_backward(*pool[:4], out, grad, count_include_pad, divisor_override or 0):
+            return out
     return _average_backward(grad, x_shape, pool, _divisor(pool, count_include_pad, divisor_override))
 
 
@@ -210,7 +226,8 @@ def adaptive_avg_pool_forward(x: Array, output_size: Shape) -> Array:
     check_adaptive(f"adaptive_avg_pool{ndim}d", x.shape, output_size)
     pool = _even_pool(x.shape[-ndim:], output_size)
     if pool is not None:
-        return _average(x, pool, math.prod(pool.kernel))
+        means = _means_of_few(x, pool, True, 0)
+        return _average(x, pool, math.prod(pool.kernel)) if means is None else means
     for axis, size in enumerate(output_size, start=x.ndim - ndim):
         starts, ends = _adaptive_windows(x.shape[axis], size)
         x = runs(starts, ends, x.shape[axis]).apply(x, axis) / _along(axis, ends - starts, x)
@@ -231,6 +248,15 @@ def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) 
     return grad
 
 
+def _means_of_few(x: Array, pool: _Pool, count_include_pad: bool, divisor: int) -> Array | None:
+    """The means of windows by the compiled loop; None where it does not take them."""
+    if C is None or x.size > FEW:
+        return None
+    out: Array = np.empty((*x.shape[: -len(pool.space)], *pool.counts), x.dtype)
+    return out if C.avg_pool(*pool[:4], x, out, count_include_pad, divisor) else None
+
+
+@functools.lru_cache(maxsize=256)
 def _avg_geometry(
     shape: Shape, kernel: Shape, stride: Shape, padding: Shape, ceil_mode: bool, divisor_override: int | None
 ) -> _Pool:
@@ -455,6 +481,10 @@ def _max_of_taps(taps: Sequence[Array], places: Array) -> tuple[Array, Array]:
 
 def _scatter(values: Array, indices: Array, shape: Shape, space: Shape, apart: bool) -> Array:
     """Add ``values`` at ``indices`` of their planes in zeros of ``shape``; or set them, where no two share a place."""
+    if C is not None and not apart and 0 < math.prod(shape) <= FEW:
+        summed: Array = np.empty(shape, values.dtype)
+        if C.put_places(values, indices, summed, summed.size // math.prod(space)):
+            return summed
     out = np.zeros(shape, values.dtype)
     if not out.size or not values.size:
         return out

@@ -58,6 +58,7 @@ def require_slice(name: str, a: Array, axis: int) -> None:
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _add: Any = np.add.reduce
 _divide, _multiply = stand_in(np.divide), stand_in(np.multiply)
+_square, _sqrt = stand_in(np.square), stand_in(np.sqrt)
 
 
 def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
@@ -65,6 +66,23 @@ def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
     if not isinstance(dim, int) or dtype is not None or not (a.dtype is _F32 or a.dtype is _F64):
         return None
     return dim if 1 < a.ndim > dim >= -a.ndim and 0 < a.size < SMALL and a.flags.c_contiguous else None
+
+
+def _plain_tail(a: Array, dim: Dim, dtype: DType | None) -> int:
+    """How many dimensions a small reduction over the last ones takes, 0 for any other reduction."""
+    if type(dim) is not tuple or dtype is not None or not (a.dtype is _F32 or a.dtype is _F64):
+        return 0
+    n, ndim = len(dim), a.ndim
+    if dim != tuple(range(ndim - n, ndim)) and dim != tuple(range(-n, 0)):
+        return 0
+    return n if 0 < n <= ndim and 0 < a.size < SMALL and a.flags.c_contiguous else 0
+
+
+def _tail_added_up(a: Array, n: int, keepdim: bool) -> Array:
+    """The sum over the last ``n`` dimensions of few floats."""
+    kept = a.shape[: a.ndim - n]
+    summed = _added_up(a.reshape(*kept, -1), len(kept), False)
+    return summed.reshape(kept + (1,) * n) if keepdim else summed
 
 
 def _added_up(a: Array, axis: int, keepdim: bool) -> Array:
@@ -84,6 +102,9 @@ def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None
     axis = _plain_axis(a, dim, dtype)
     if axis is not None:
         return _added_up(a, axis, keepdim)
+    tail = _plain_tail(a, dim, dtype)
+    if tail:
+        return _tail_added_up(a, tail, keepdim)
     axes = reduction_axes(dim, a.ndim)
     if dtype is None:
         dtype = INT64 if a.dtype.kind in "biu" else a.dtype
@@ -114,6 +135,10 @@ def mean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | Non
     if axis is not None:
         added = _added_up(a, axis, keepdim)
         return _divide(added, number(a.shape[axis], a.dtype), out=added)
+    tail = _plain_tail(a, dim, dtype)
+    if tail:
+        added = _tail_added_up(a, tail, keepdim)
+        return _divide(added, number(a.size // added.size, a.dtype), out=added)
     out = dtype or a.dtype
     if out.kind in "biu":
         which = "Input" if dtype is None else "Optional"
@@ -331,19 +356,40 @@ def _narrow_real(a: Array, dtype: DType) -> Array:
     return a if dtype.kind == "c" else narrow(a, dtype)
 
 
-def _quick_moments(a: Array, dim: int | None, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
-    """Moments of all or along the last dimension, by the compiled loop; None where it does not take them."""
-    if C is None or a.dtype is not FLOAT32 or not a.ndim:
+def _quick_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
+    """Moments of all, along the first or the last dimension, by the compiled loop; None where it does not take them."""
+    if C is None or a.dtype is not FLOAT32 or not a.size or not a.ndim:
         return None
-    n = a.size if dim is None else a.shape[-1]
-    if n <= correction or not a.size:
+    shape, one = a.shape, (1,) if keepdim else ()
+    if dim is None:
+        n, kept = a.size, one * a.ndim
+    elif dim == -1 or dim == a.ndim - 1:
+        n, kept = shape[-1], shape[:-1] + one
+    elif dim == 0:
+        n, kept = shape[0], one + shape[1:]
+    else:
         return None
-    shape = (1,) * a.ndim if dim is None else (*a.shape[:-1], 1)
-    shape = shape if keepdim else shape[: -1 if dim else 0]
-    center, squares = np.empty(shape, FLOAT32), np.empty(shape, FLOAT32)
-    if not C.channel_moments(a.reshape(1, squares.size, n), center, squares):
+    if n <= correction:
+        return None
+    center, squares = np.empty(kept, FLOAT32), np.empty(kept, FLOAT32)
+    channels = (n, squares.size, 1) if dim == 0 and a.ndim > 1 else (1, squares.size, n)
+    if not C.channel_moments(a.reshape(channels), center, squares):
         return None
     return _multiply(squares, number(n / (n - correction), FLOAT32), out=squares), center
+
+
+def quick_var(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Array:
+    """``var`` of a few float32; ValueError where more is to be done."""
+    found = _quick_moments(a, dim, 1 if correction is None else correction, keepdim)
+    if found is None:
+        raise ValueError
+    return found[0]
+
+
+def quick_std(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Array:
+    """``std`` of a few float32; ValueError where more is to be done."""
+    variance = quick_var(a, dim, correction, keepdim)
+    return _sqrt(variance, out=variance)
 
 
 def _column_moments(a: Array, correction: float, keepdim: bool) -> tuple[Array, Array]:
@@ -359,13 +405,11 @@ def _column_moments(a: Array, correction: float, keepdim: bool) -> tuple[Array, 
 
 def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array]:
     """Variance (always real) and mean, both wide."""
-    if dim is None or dim == -1:
+    if (dim is None or type(dim) is int) and (dim != 0 or a.size <= SMALL):
         quick = _quick_moments(a, dim, correction, keepdim)
         if quick is not None:
             return quick
-    elif (
-        dim == 0 and a.ndim == 2 and a.dtype is FLOAT32 and correction < len(a) <= COLUMN_TERMS and a.flags.c_contiguous
-    ):
+    if dim == 0 and a.ndim == 2 and a.dtype is FLOAT32 and correction < len(a) <= COLUMN_TERMS and a.flags.c_contiguous:
         return _column_moments(a, correction, keepdim)
     axes = reduction_axes(dim, a.ndim)
     x = wide(a)
@@ -419,6 +463,10 @@ def logsumexp(a: Array, dim: Dim, keepdim: bool = False) -> Array:
 
 def norm(a: Array, p: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Vector norm: ``sum(|a|**p)**(1/p)``; 0 counts what is not zero, ±inf are the extremes of ``|a|``."""
+    axis = _plain_axis(a, dim, dtype) if p == 2 else None
+    if axis is not None:
+        summed = _added_up(_square(a), axis, keepdim)
+        return _sqrt(summed, out=summed)
     _check_norm_types(a, dtype)
     axes = reduction_axes(dim, a.ndim)
     if a.size == 0 and (p < 0 or p == math.inf):

@@ -183,6 +183,11 @@ def batch_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     """``batch_norm`` while training, of more than one value per channel."""
+    if C is not None:
+        channels = (x.shape[1],)
+        parts = np.empty(x.shape, x.dtype), np.empty(channels, x.dtype), np.empty(channels, x.dtype)
+        if C.batch_norm(x, weight, bias, running_mean, running_var, momentum, eps, *parts):
+            return parts
     axes = (0, *range(2, x.ndim))
     column = (1, -1) + (1,) * (x.ndim - 2)
     count = x.size // x.shape[1]
@@ -204,6 +209,16 @@ def batch_norm(
             running *= running.dtype.type(1 - momentum)
             running += batch * batch.dtype.type(momentum * stretch)
     return result, mean, invstd
+
+
+def batch_norm_eval(
+    x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, eps: float
+) -> tuple[Array, Array, Array] | None:
+    """``batch_norm`` by running moments, by the compiled loop; None where it does not take them."""
+    result: Array = np.empty(x.shape, x.dtype)
+    if C is None or not C.batch_norm(x, weight, bias, mean, var, None, eps, result, None, None):
+        return None
+    return result, np.zeros(0, x.dtype), np.zeros(0, x.dtype)
 
 
 # ---------------------------------------------------------------------------------------------------- pooling

@@ -42,6 +42,7 @@ from . import loss as loss
 from . import lowrank as lowrank
 from . import mask as mask
 from . import matrix as matrix
+from . import moments as moments
 from . import multihead as multihead
 from . import namespace as namespace
 from . import network as network

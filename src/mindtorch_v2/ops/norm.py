@@ -177,12 +177,17 @@ def _batch_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, runnin
 )
 def _native_batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                        momentum: float, eps: float) -> Any:  # fmt: skip
-    if training and small.is_small(x) and x.ndim > 1 and x.size > x.shape[1]:
+    if small.is_small(x) and x.ndim > 1 and x.size > x.shape[1]:
         channels = (x.shape[1],)
-        if all(
-            p is None or (p.shape == channels and p.dtype is x.dtype) for p in (weight, bias, running_mean, running_var)
-        ):
-            return small.batch_norm(x, weight, bias, running_mean, running_var, momentum, eps)
+        for p in (weight, bias, running_mean, running_var):
+            if p is not None and (p.shape != channels or p.dtype is not x.dtype):
+                break
+        else:
+            if training:
+                return small.batch_norm(x, weight, bias, running_mean, running_var, momentum, eps)
+            known = small.batch_norm_eval(x, weight, bias, running_mean, running_var, eps)
+            if known is not None:
+                return known
     return normalize.batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -211,7 +216,11 @@ _BATCH_NORM = (
 )
 
 
-@composite("batch_norm" + _BATCH_NORM.format(mode="training"))
+def _batch_norm_alone(*given: Any) -> Any:
+    return native_batch_norm(*given[:-1])[0]
+
+
+@composite("batch_norm" + _BATCH_NORM.format(mode="training"), fast=("input._a.size", _batch_norm_alone))
 def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                 momentum: float, eps: float, cudnn_enabled: bool) -> Any:  # fmt: skip
     return _batch_norm_impl_index.function(

@@ -5,6 +5,7 @@ One dimension is computed as two, the first of size 1. Sizes may be given once f
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -15,6 +16,7 @@ from .._meta import MetaArray
 from .._tensor import make
 from ..autograd import grad_mode, graph
 from ..kernels import pool, small
+from ..kernels.compiled import C
 from ..kernels.fold import Shape
 from ..kernels.pool_shape import check_max_pool1d
 from .dense import densely
@@ -22,11 +24,18 @@ from .network import composite, op
 from .sizes import expanded
 from .view import unsqueeze
 
+_LABELS = "kernel_size", "stride", "padding", "dilation"
 
-def _sizes(name: str, ndim: int, **given: Any) -> Any:
-    """Each size once per dimension; stride is the kernel's size unless given."""
+
+def _sizes(name: str, ndim: int, *given: Any) -> Any:
+    """Kernel size, stride, padding, …: each once per dimension; stride is the kernel's size unless given."""
+    return _settled(name, ndim, *[tuple(value) if type(value) is list else value for value in given])
+
+
+@functools.lru_cache(maxsize=256)
+def _settled(name: str, ndim: int, *given: Any) -> list[Shape]:
     sizes: list[Shape] = []
-    for label, value in given.items():
+    for label, value in zip(_LABELS, given):
         size = expanded(value, ndim) if isinstance(value, (int, np.integer)) or len(value) else sizes[0]
         if len(size) != ndim:
             axes = {2: "two ints", 3: "three ints"}.get(ndim, "one int")
@@ -44,8 +53,8 @@ def _at_indices(g: Any, indices: Any, ndim: int) -> Any:
 
 
 def _tiles(x: Any, kernel: Shape, stride: Shape, padding: Shape) -> bool:
-    """Whether the kernel for small inputs does it: windows side by side, and nothing left."""
-    return small.is_small(x) and kernel == stride and not any(padding) and small.tiles_evenly(x, kernel)
+    """Whether the kernel for small inputs does it: windows side by side, and nothing left; no compiled loop to do it."""
+    return C is None and small.is_small(x) and kernel == stride and not any(padding) and small.tiles_evenly(x, kernel)
 
 
 def _backward(schema: str, kernel: Any, formula: Any) -> Any:
@@ -72,7 +81,7 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
     name, arguments = f"max_pool{n}d", _MAX.format(n=n)
 
     def geometry(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-        return _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+        return _sizes(name, n, kernel_size, stride, padding, dilation)
 
     def scattered(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                   indices: Any) -> Any:  # fmt: skip
@@ -117,7 +126,7 @@ max_pool3d_with_indices, max_pool3d = _max_pool_rows(3)
 @composite(f"max_pool1d_with_indices(Tensor self, {_MAX.format(n=1)}) -> (Tensor, Tensor)")
 def _max_pool1d_with_indices(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                              ceil_mode: bool) -> Any:  # fmt: skip
-    sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    sizes = _sizes("max_pool1d", 1, kernel_size, stride, padding, dilation)
     kernel, step, pad, spread = (size[0] for size in sizes)
     both = max_pool2d_with_indices(unsqueeze(self, -2), (1, kernel), (1, step), (0, pad), (1, spread), ceil_mode)
     return tuple(t.squeeze(-2) for t in both)
@@ -134,7 +143,7 @@ def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation
         )
     if type(self._a) is MetaArray or (graph.edge(self) is not None and grad_mode.is_grad_enabled()):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
-    sizes = _sizes("max_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    sizes = _sizes("max_pool1d", 1, kernel_size, stride, padding, dilation)
     kernel, step, pad, apart = sizes
     check_max_pool1d(self._a.shape, kernel[0], step[0], pad[0], apart[0], ceil_mode)
     return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
@@ -245,7 +254,7 @@ def _avg_pool(n: int) -> Any:
     name = f"avg_pool{n}d"
 
     def spread(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
-        sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
+        sizes = _sizes(name, n, kernel_size, stride, padding)
         return pool.avg_pool_backward(g, x.shape, *sizes, *rest)
 
     backward = _backward(
@@ -265,7 +274,7 @@ def _avg_pool(n: int) -> Any:
         ),
     )
     def forward(x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
-        sizes = _sizes(name, n, kernel_size=kernel_size, stride=stride, padding=padding)
+        sizes = _sizes(name, n, kernel_size, stride, padding)
         if rest[-1] is None and _tiles(x, *sizes):
             return small.avg_pool(x, sizes[0])
         return pool.avg_pool_forward(x, *sizes, *rest)
@@ -283,7 +292,7 @@ avg_pool2d, avg_pool3d = _avg_pool(2), _avg_pool(3)
 def _avg_pool1d(
     self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
 ) -> Any:
-    sizes = _sizes("avg_pool1d", 1, kernel_size=kernel_size, stride=stride, padding=padding)
+    sizes = _sizes("avg_pool1d", 1, kernel_size, stride, padding)
     kernel, step, pad = (size[0] for size in sizes)
     flat = avg_pool2d(unsqueeze(self, -2), (1, kernel), (1, step), (0, pad), ceil_mode, count_include_pad)
     return flat.squeeze(-2)

@@ -1,4 +1,4 @@
-"""Rows of reductions: sums, means, products, extremes, variances, norms, truth values."""
+"""Rows of reductions: sums, means, products, extremes, norms, truth values. Variances are in `moments`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._meta import MetaArray
 from .._op import OPS, composite, explicit, in_place, op
-from .._tensor import make
 from ..kernels import embedding as embedding_kernels
 from ..kernels import few
 from ..kernels import reduce as kernels
-from ..kernels.totals import sum_of_squares
-from .arithmetic import times
 from .creation import zeros
 from .join import cat
 from .view import expand, unsqueeze
@@ -323,117 +320,6 @@ def _aminmax_gradient(grads: Any, self: Any, dim: Any, keepdim: bool, low: Any, 
 )
 def _aminmax(a: Any, dim: Any, keepdim: bool) -> Any:
     return kernels.aminmax(a, dim, keepdim)
-
-
-# --- variances --------------------------------------------------------------------------------------------------------
-
-
-def _degrees(sizes: tuple[int, ...], dim: Any, correction: Any) -> float:
-    left = reduced_count(sizes, dim) - (1 if correction is None else correction)
-    return left if left > 0 else math.nan
-
-
-def _var_gradient(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    sizes = self._a.shape
-    centre = self - (mean(self) if dim in (None, ()) else mean(self, dim, True))
-    return times(restored(g, sizes, dim, keepdim), 2.0 / _degrees(sizes, dim, correction)) * centre
-
-
-def _std_gradient(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    scaled = (g / times(result, 2)).masked_fill(result == 0, 0)
-    return _var_gradient(scaled, self, dim, correction, keepdim)
-
-
-def _with_mean(moment: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
-    """The gradient of a moment, or None, and that of the mean beside it."""
-    if g is None:
-        return moment
-    sizes = self._a.shape
-    share = restored(g, sizes, dim, keepdim) / reduced_count(sizes, dim)
-    return share.expand(sizes) if moment is None else moment + share
-
-
-def _moment_rows(name: str, kernel: Any, formula: Any, both: Any, both_formula: Any) -> None:
-    """Rows and front of var or std, alone and with the mean."""
-    part = op(
-        f"{name}.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-        calls=lambda self, dim, correction, keepdim: _moment_calls(kernel, self, dim, correction, keepdim),
-        self=formula,
-    )(lambda a, dim, correction, keepdim: kernel(a, dim, 1 if correction is None else correction, keepdim))
-    pair = op(
-        f"{name}_mean.correction(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
-        "-> (Tensor, Tensor)",
-        out=False,
-        self=both_formula,
-    )(lambda a, dim, correction, keepdim: both(a, dim, 1 if correction is None else correction, keepdim))
-
-    def public(row: Any, public_name: str) -> None:
-        returns = row.schema.text.rpartition("->")[2]
-        over_all = composite(f"{public_name}(Tensor self, bool unbiased=True) ->{returns}", out=False)(
-            lambda self, unbiased: row.function(self, None, correction=int(unbiased))
-        )
-        over_some = composite(
-            f"{public_name}.dim(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False) ->{returns}",
-            out=row.has_out,
-        )(lambda self, dim, unbiased, keepdim: row.function(self, dim, correction=int(unbiased), keepdim=keepdim))
-
-        def moment(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None,
-                   out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:  # fmt: skip
-            dim, keepdim = settled(dim, keepdim, axis, keepdims)
-            if isinstance(dim, bool):
-                dim, unbiased = None, dim
-            options = {} if out is None else {"out": out}
-            if correction is None and dim is not None:
-                return over_some.function(input, dim, True if unbiased is None else unbiased, keepdim, **options)
-            if correction is None and unbiased is not None:
-                if out is None and not keepdim:
-                    return over_all.function(input, unbiased)
-                correction = 1 if unbiased else 0
-            return row.function(input, dim, correction=correction, keepdim=keepdim, **options)
-
-        moment.__name__ = moment.__qualname__ = public_name
-        front(public_name)(moment)
-
-    public(part, name)
-    public(pair, f"{name}_mean")
-
-
-def _moment_calls(kernel: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    """Over everything: the mean first, as an op of its own, then the distance from it."""
-    correction = 1 if correction is None else correction
-    a = self._a
-    if dim not in (None, ()) or keepdim or a.dtype not in (F32, np.dtype(np.float64)) or a.size <= correction:
-        return make(kernel(a, dim, correction, keepdim))
-    variance = sum_of_squares(a - mean(self).item()) / (a.size - correction)
-    return make(np.asarray(np.sqrt(variance) if kernel is kernels.std else variance, a.dtype))
-
-
-_moment_rows(
-    "var",
-    kernels.var,
-    lambda g, self, dim, correction, keepdim: _var_gradient(g, self, dim, correction, keepdim),
-    kernels.var_mean,
-    lambda grads, self, dim, correction, keepdim: _with_mean(
-        None if grads[0] is None else _var_gradient(grads[0], self, dim, correction, keepdim),
-        grads[1],
-        self,
-        dim,
-        keepdim,
-    ),
-)
-_moment_rows(
-    "std",
-    kernels.std,
-    lambda g, self, result, dim, correction, keepdim: _std_gradient(g, self, result, dim, correction, keepdim),
-    kernels.std_mean,
-    lambda grads, self, result0, dim, correction, keepdim: _with_mean(
-        None if grads[0] is None else _std_gradient(grads[0], self, result0, dim, correction, keepdim),
-        grads[1],
-        self,
-        dim,
-        keepdim,
-    ),
-)
 
 
 # --- norms and log-sums -----------------------------------------------------------------------------------------------

@@ -535,6 +535,8 @@ clone = _clone.function
 def is_contiguous(self: Tensor, memory_format: Any = _device.contiguous_format) -> bool:
     """Whether the elements lie in memory in row-major order (or that of another format)."""
     a = in_memory(self)._a if type(self) in LAZY else self._a
+    if memory_format is _CONTIGUOUS:
+        return _dense(a)
     if memory_format in _CHANNELS_LAST:
         return a.ndim == _CHANNELS_LAST[memory_format] and _dense(channels_last_array(a, memory_format))
     if memory_format is _device.preserve_format:

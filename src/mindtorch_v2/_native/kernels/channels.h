@@ -147,3 +147,45 @@ static PyObject *channel_mix(PyObject *module, PyObject *const *args, Py_ssize_t
     END
     Py_RETURN_TRUE;
 }
+
+/* One channel: out = (x - mean) * scale + shift */
+WIDE static void shift_channel(const float *x, float *out, float mean, float scale, float shift, Layout s) {
+    for (Py_ssize_t b = 0; b < s.batch; b++, x += s.channels * s.places, out += s.channels * s.places)
+        SIMD for (Py_ssize_t i = 0; i < s.places; i++) out[i] = (x[i] - mean) * scale + shift;
+}
+
+INLINE int vector_or_none(PyObject *object, Py_ssize_t channels) {
+    return object == Py_None || (writable(object, F32) && count_of(object) == channels);
+}
+
+/* batch_norm(x, weight, bias, running_mean, running_var, momentum, eps, out, mean, invstd): normalise by the moments of
+ * the batch, which are written into the last two, and move the running ones towards them; by the running ones, which stay,
+ * where momentum is None. Weight, bias and, with momentum, running moments may be None. */
+static PyObject *batch_norm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Layout s;
+    if (count != 10 || !readable(args[0], F32) || !layout_of(args[0], &s) || !writable(args[7], F32) ||
+        count_of(args[7]) != count_of(args[0]))
+        Py_RETURN_FALSE;
+    int training = args[5] != Py_None;
+    for (int i = 1; i < 5; i++)
+        if (!vector_or_none(args[i], s.channels) || (!training && i > 2 && args[i] == Py_None)) Py_RETURN_FALSE;
+    if (training && !vectors(args, 8, 10, s.channels)) Py_RETURN_FALSE;
+    double momentum = training ? PyFloat_AsDouble(args[5]) : 0.0, eps = PyFloat_AsDouble(args[6]);
+    if (PyErr_Occurred()) return NULL;
+    const float *x = data_of(args[0]);
+    float *vector[4], *out = data_of(args[7]);
+    for (int i = 0; i < 4; i++) vector[i] = args[i + 1] == Py_None ? NULL : data_of(args[i + 1]);
+    float *mean = data_of(args[training ? 8 : 3]), *var = data_of(args[training ? 9 : 4]);
+    double n = (double)(s.batch * s.places);
+    if (training) moments_part(&(Channels){.x = x, .first = mean, .second = var, .s = s}, 0, s.channels);
+    for (Py_ssize_t c = 0; c < s.channels; c++) {
+        double batch[] = {mean[c], var[c] * (n / (n - 1))};
+        for (int i = 0; training && i < 2; i++)
+            if (vector[2 + i]) vector[2 + i][c] = (float)(vector[2 + i][c] * (1 - momentum) + batch[i] * momentum);
+        float invstd = (float)(1 / sqrt(var[c] + eps));
+        if (training) var[c] = invstd;
+        float scale = vector[0] ? invstd * vector[0][c] : invstd, shift = vector[1] ? vector[1][c] : 0.0f;
+        shift_channel(x + c * s.places, out + c * s.places, mean[c], scale, shift, s);
+    }
+    Py_RETURN_TRUE;
+}
