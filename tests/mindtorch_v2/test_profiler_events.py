@@ -278,3 +278,28 @@ def test_events_in_any_list_make_a_table() -> None:
     events._build_tree()
     wanted = events.table(sort_by="cpu_time", header="H", row_limit=1, time_unit="ms")
     assert profiler_util._build_table(list(events), "cpu_time", "H", 1, time_unit="ms") == wanted
+
+
+def test_an_event_of_a_profile_has_all_its_values_in_its_dictionary(clock: Clock) -> None:  # noqa: F811
+    event = one_event(clock, record_shapes=True)
+    values = vars(event)
+    by_hand = vars(FunctionEvent(1, "aten::add", 1, 0, 1))
+    assert values.keys() == by_hand.keys()
+    assert (values["name"], values["input_shapes"], values["count"]) == ("aten::add", [[2, 3], [3]], 1)
+    assert all(values[name] == getattr(event, name) for name in values)
+
+
+def test_what_is_put_into_the_dictionary_of_an_event_stays(clock: Clock) -> None:  # noqa: F811
+    event = one_event(clock)
+    event.__dict__["mine"] = 5
+    assert (event.mine, copy.copy(event).mine) == (5, 5)  # type: ignore[attr-defined]
+
+
+def test_a_row_of_averages_has_all_its_values_in_its_dictionary(clock: Clock) -> None:  # noqa: F811
+    with profile() as prof, op("aten::mean", [(2,)]), op("aten::sum", [(2,)]):
+        clock.advance(1)
+    row, inner = prof.key_averages()
+    assert [child.name for child in vars(row)["cpu_children"]] == ["aten::sum"]
+    assert vars(row).keys() == {*vars(FunctionEventAvg()), "is_user_annotation"}
+    assert [child.name for child in pickle.loads(pickle.dumps(row)).cpu_children] == ["aten::sum"]
+    assert inner.cpu_children == []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import tree
 from .config import DeviceType
-from .events import FormattedTimesMixin, FunctionEvent, View, plain_shapes
+from .events import KNOWN_VALUES, FormattedTimesMixin, FunctionEvent, View, plain_shapes
 from .metrics import Metrics
 
 Ints = NDArray[np.int64]
@@ -48,6 +48,12 @@ _COPIED = (
 class FunctionEventAvg(FormattedTimesMixin):
     """Events of one key summed up. `row["count"]` reads the same as `row.count`."""
 
+    __slots__ = ("_first",)
+
+    # The event whose children the row has, until they are asked for.
+    _first: FunctionEvent
+    _known: Any = KNOWN_VALUES
+
     def __init__(self) -> None:
         self.key: str | None = None
         self.count = 0
@@ -67,7 +73,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.device_memory_usage = 0
         self.self_cpu_memory_usage = 0
         self.self_device_memory_usage = 0
-        self._children: Any = None
+        self.cpu_children: list[FunctionEvent] | None = None
         self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.is_legacy = False
@@ -76,17 +82,29 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     is_user_annotation: bool | None
 
-    @property
-    def cpu_children(self) -> list[FunctionEvent] | None:
-        """The children of the first event; found when first asked for."""
-        if isinstance(self._children, FunctionEvent):
-            self._children = self._children.cpu_children
-        children: list[FunctionEvent] | None = self._children
-        return children
+    def adopt_children_of(self, event: FunctionEvent) -> None:
+        """Have the children of `event`, which are found when first asked for."""
+        del self.cpu_children
+        self._first = event
 
-    @cpu_children.setter
-    def cpu_children(self, children: list[FunctionEvent] | None) -> None:
-        self._children = children
+    def __getattr__(self, name: str) -> Any:
+        if name != "cpu_children":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.cpu_children = self._first.cpu_children
+        return self.cpu_children
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All values by name."""
+        known: dict[str, Any] = self._known
+        known.setdefault("cpu_children", self.cpu_children)
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._known.update(state)
 
     def __getitem__(self, name: str) -> Any:
         if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
@@ -115,7 +133,7 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     def note(self, **values: Any) -> None:
         """Set what printing leaves on a row."""
-        self.__dict__.update(values)
+        self._known.update(values)
 
     def __repr__(self) -> str:
         device = self.use_device or "cuda"
@@ -216,7 +234,7 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
         summed["self_device_time_total"] = [ns / 1000 for ns in sums(metrics.self_device_ns)]
     for number, (key, place) in enumerate(zip(keys, first)):
         row = _first_row(view, place, int(parent[place]), grouping)
-        row.__dict__.update((name, values[number]) for name, values in summed.items())
+        row._known.update((name, values[number]) for name, values in summed.items())
         yield key, row
 
 
@@ -231,7 +249,7 @@ def _first_row(view: View, place: int, parent: int, grouping: Grouping) -> Funct
     row.device_type = event.device_type
     row.scope = event.scope
     row.cpu_parent = view.event(parent) if parent >= 0 else None
-    row._children = event
+    row.adopt_children_of(event)
     row.overload_name = event.overload_name if grouping.overloads else ""
     row.input_shapes = event.input_shapes if grouping.shapes else ""
     row.stack = event.stack[: grouping.stack_n] if grouping.stack_n > 0 else []

@@ -62,6 +62,10 @@ class FormattedTimesMixin:
     )
 
 
+# Finds the dictionary of an instance whose class gives `__dict__` another meaning.
+KNOWN_VALUES: Any = vars(FormattedTimesMixin)["__dict__"]
+
+
 class Interval:
     """A stretch of time in microseconds."""
 
@@ -95,6 +99,13 @@ class Kernel(NamedTuple):
 
 class FunctionEvent(FormattedTimesMixin):
     """One event. Made by hand it is a plain object; from a profile it reads its values from the metrics when asked."""
+
+    __slots__ = ("_place", "_view")
+
+    _view: View | None
+    _place: int
+    # The values known so far; `__dict__` has all of them.
+    _known: Any = KNOWN_VALUES
 
     id: int
     name: str
@@ -146,8 +157,10 @@ class FunctionEvent(FormattedTimesMixin):
     linked_correlation_id: int
     event_metadata: EventMetadata | None = None
 
-    _view: View | None = None
-    _place: int = -1
+    def __new__(cls, *args: Any, **kwargs: Any) -> FunctionEvent:
+        made = super().__new__(cls)
+        object.__setattr__(made, "_view", None)
+        return made
 
     def __init__(
         self,
@@ -201,17 +214,26 @@ class FunctionEvent(FormattedTimesMixin):
         given["event_metadata"] = event_metadata(extra_meta) if extra_meta else None
         given.update(kernels=[], cpu_children=[], cpu_parent=None, all_flops=flops, _metadata_json=metadata_json)
         given.update(count=1, self_cpu_percent=-1, total_cpu_percent=-1, total_device_percent=-1)
-        self.__dict__.update(given)
+        self._known.update(given)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All values by name, of which those not asked for yet are read now."""
+        known: dict[str, Any] = self._known
+        if self._view is not None:
+            for name in (*READERS, *CONSTANTS):
+                known.setdefault(name, getattr(self, name))
+        return known
 
     def __getattr__(self, name: str) -> Any:
         view = self._view
         if view is None or name not in READERS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.__dict__[name] = READERS[name](view, self._place)
+        value = self._known[name] = READERS[name](view, self._place)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = value
+        self._known[name] = value
         if self._view is not None:
             self._view.edit()
 
@@ -219,14 +241,11 @@ class FunctionEvent(FormattedTimesMixin):
         return sorted({*super().__dir__(), *READERS})
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in READERS} if self._view is not None else {}
-        state.update(self.__dict__)
-        state.pop("_view", None)
-        return state
+        return dict(self.__dict__)
 
     def note(self, **values: Any) -> None:
         """Set what printing leaves on an event; not counted as a change of it."""
-        self.__dict__.update(values)
+        self._known.update(values)
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         self._expect_cpu(event=self)
@@ -389,12 +408,11 @@ class View:
             self.edited = True
 
     def _make(self, place: int) -> FunctionEvent:
-        made = FunctionEvent.__new__(FunctionEvent)
-        made.__dict__["_view"] = self
-        made.__dict__["_place"] = place
+        made: FunctionEvent = object.__new__(FunctionEvent)
+        object.__setattr__(made, "_view", self)
+        object.__setattr__(made, "_place", place)
         if self.metrics.use_device:
-            made.__dict__["use_device"] = self.metrics.use_device
-            made.__dict__["device_type"] = DeviceType(self.track(place).device_type)
+            made.note(use_device=self.metrics.use_device, device_type=DeviceType(self.track(place).device_type))
         return made
 
     def flow(self, place: int) -> tuple[int, bool] | None:
@@ -434,6 +452,12 @@ def plain_shapes(shapes: Sequence[Any]) -> list[list[int]]:
 
 
 Reader = Callable[[View, int], Any]
+
+# Attributes of the class that are values of an event, too.
+CONSTANTS = (
+    *("node_id", "count", "use_device", "is_async", "is_remote", "device_type", "is_legacy", "event_metadata"),
+    *("self_cpu_percent", "total_cpu_percent", "total_device_percent"),
+)
 
 
 def _of_regions(reader: Reader, mark: Any) -> Reader:
