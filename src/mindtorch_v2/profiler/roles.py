@@ -5,12 +5,15 @@ Kept are numbers only, never a tensor: one that is kept would not be freed. It d
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _roles, _steps, _tap
+from .._fork import free_in_children
 from .._storage import Storage, view_version
 
 
@@ -24,15 +27,35 @@ class Sighting(NamedTuple):
     version: int
 
 
+_ROLES = (_roles.PARAMETER, _roles.OPTIMIZER_STATE, _roles.INPUT, _roles.GRADIENT)
+_NUMBERS = {role: number for number, role in enumerate(_ROLES)}
+_WIDTH = len(Sighting._fields)
+
+
 class RoleLog:
     """Sightings from `start` to `stop`."""
 
+    # So many ints are packed into an array, which takes a fifth of their memory.
+    LOOSE = 100_000
+
     def __init__(self) -> None:
-        self._rows: list[tuple[int, str, int, int, int]] = []
+        self._loose: list[int] = []
+        self._packed: list[NDArray[np.int64]] = []
+        self._packing = free_in_children(threading.Lock())
 
     @property
     def sightings(self) -> list[Sighting]:
-        return [Sighting._make(row) for row in self._rows]
+        self._pack()
+        rows = (row for part in self._packed for row in part.tolist())
+        return [Sighting(time, _ROLES[role], *rest) for time, role, *rest in rows]
+
+    def _pack(self) -> None:
+        """Move what came so far into an array; threads may go on adding meanwhile."""
+        with self._packing:
+            part = self._loose[:]
+            del self._loose[: len(part)]
+            if part:
+                self._packed.append(np.array(part, np.int64).reshape(-1, _WIDTH))
 
     def start(self) -> None:
         _roles.LISTENERS.append(self._see)
@@ -44,7 +67,7 @@ class RoleLog:
             _steps.LISTENERS.remove(self._see_optimizer)
 
     def _see(self, role: str, tensors: Iterable[Any]) -> None:
-        now = _tap.clock()
+        now, number, loose = _tap.clock(), _NUMBERS[role], self._loose
         for tensor in tensors:
             array = getattr(tensor, "_a", None)
             # What an op of a graph made is no input.
@@ -56,7 +79,9 @@ class RoleLog:
             block = array
             while block.base is not None and isinstance(block.base, np.ndarray):
                 block = block.base
-            self._rows.append((now, role, id(token), block.nbytes, view_version(token)))
+            loose += (now, number, id(token), block.nbytes, view_version(token))
+        if len(loose) > self.LOOSE:
+            self._pack()
 
     def _see_optimizer(self, source: Any, stepped: bool) -> None:
         groups = getattr(source, "param_groups", None)
