@@ -132,6 +132,13 @@ def test_events_are_those_of_one_piece() -> None:
     assert "aten::_fused_attention_backward" in names(result.sum().backward)
 
 
+def test_gradients_are_copied_only_where_products_need_it() -> None:
+    joined = F.scaled_dot_product_attention(*inputs(apart=True)).transpose(1, 2).reshape(-1)
+    assert "aten::contiguous" not in names(lambda: (joined * joined).sum().backward())
+    spread = F.scaled_dot_product_attention(*inputs())
+    assert "aten::contiguous" in names(spread.sum().backward)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -101,15 +101,20 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 # --- in one piece -----------------------------------------------------------------------------------------------------
 
 
+def _by_rows(a: Any) -> bool:
+    """Whether products take an array as it is: the elements of a row lie side by side, and no row stands for others."""
+    return a.strides[3] == a.itemsize and 0 not in a.strides
+
+
 def _backward(g: Any, q: Any, k: Any, v: Any, weights: Any, scale: float) -> Any:
-    return kernels.attention_backward(np.ascontiguousarray(g) if 0 in g.strides else g, q, k, v, weights, scale)
+    return kernels.attention_backward(g if _by_rows(g) else np.ascontiguousarray(g), q, k, v, weights, scale)
 
 
 _fused_backward = op(
     "_fused_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor weights, float scale) "
     "-> (Tensor, Tensor, Tensor)",
     grad_out=refuse("_fused_attention_backward"),
-    calls=densely(_backward),
+    calls=densely(_backward, _by_rows),
     out=False,
 )(_backward)
 

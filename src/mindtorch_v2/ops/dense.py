@@ -9,11 +9,15 @@ from .._compute import unwrap
 from .._tensor import as_array, make
 
 
-def densely(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of a backward row as what runs while a recorder is on: its copy of the gradient is an op."""
+def densely(kernel: Callable[..., Any], takes: Callable[[Any], bool] | None = None) -> Callable[..., Any]:
+    """The kernel of a backward row as what runs while a recorder is on: its copy of the gradient is an op.
+
+    `takes` says of which arrays the kernel needs no copy; those that lie in memory in order if it is not given.
+    """
 
     def calls(gradient: Any, *rest: Any) -> Any:
-        results = kernel(gradient.contiguous()._a, *[unwrap(v) for v in rest])
+        dense = gradient if takes is not None and takes(gradient._a) else gradient.contiguous()
+        results = kernel(dense._a, *[unwrap(v) for v in rest])
         return [make(a) for a in results] if isinstance(results, (tuple, list)) else make(as_array(results))
 
     return calls
