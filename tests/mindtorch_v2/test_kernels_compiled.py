@@ -50,7 +50,7 @@ def in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_compiled
-@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu", "log_sigmoid", "mish"])
 def test_activations_at_the_edges(name: str) -> None:
     fused = getattr(activation, name)
     with np.errstate(all="ignore"):
@@ -542,3 +542,32 @@ def test_pooling_leaves_the_rest_to_numpy() -> None:
     assert not C.max_pool((2, 2, 2), *ones[1:], x, out, None)
     assert not C.avg_pool(ones[0], (0, 2), *ones[2:], x, out, True, 0)
     assert not C.put_places(out, np.full((2, 2, 2), 16), x, 2)  # beyond the plane
+
+
+@needs_compiled
+@pytest.mark.parametrize(("name", "numbers"), [("softplus", (1, 20)), ("elu", (1, 1, 1))])
+def test_activations_at_their_usual_numbers(name: str, numbers: tuple[float, ...]) -> None:
+    fused, x = getattr(activation, name), np.concatenate([EDGES, 10 * normal(100)])
+    with np.errstate(all="ignore"):
+        expected = fused.__wrapped__(x.copy(), *numbers)
+    np.testing.assert_allclose(fused(x, *numbers), expected, rtol=2e-6, atol=1e-30)
+    other = 2 * numbers[0], *numbers[1:]
+    np.testing.assert_array_equal(fused(x[15:], *other), fused.__wrapped__(x[15:].copy(), *other))
+
+
+@needs_compiled
+def test_picked_losses() -> None:
+    x, target = normal(5, 4), np.array([1, -7, 3, 0, -7])
+    losses, picked = np.empty(5, F32), -x[[0, 2, 3], [1, 3, 0]]
+    assert C.pick(x, target, -7, losses)
+    np.testing.assert_array_equal(losses[[0, 2, 3]], picked)
+    np.testing.assert_array_equal(losses[[1, 4]], 0)
+    total, count = C.sum_picked(x, target, -7)
+    assert count == 3
+    assert total == pytest.approx(-picked.sum())
+    slopes = np.empty((5, 4), F32)
+    assert C.put_picked(slopes, target, -7, 0.5)
+    assert [tuple(place) for place in np.argwhere(slopes == 0.5)] == [(0, 1), (2, 3), (3, 0)]
+    assert C.sum_picked(x, target, -8) is None
+    assert C.sum_picked(x, target, 1 << 70) is None
+    assert not C.pick(x.astype(float), target, -7, losses)

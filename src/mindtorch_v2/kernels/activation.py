@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
-from .compiled import C, exp, in_one_pass, pair_in_one_pass, stand_in, tanh
+from .compiled import C, exp, in_one_pass, in_one_pass_at, pair_in_one_pass, stand_in, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to, settle
 from .smooth import log1p_positive
 
@@ -149,6 +149,7 @@ def _expm1_below_zero(x: Any) -> Any:
     return _divide(t, slope, out=t)
 
 
+@in_one_pass_at(1, 1, 1)
 @blocked
 def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any:
     below = cut_to(x, 0)
@@ -178,6 +179,7 @@ def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float,
     return choose(np.greater(x, number(0, x.dtype)), np.multiply(g, number(scale, g.dtype)), below, out)
 
 
+@in_one_pass_at(1, 20)
 @blocked
 def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds ``threshold``."""
@@ -205,6 +207,7 @@ def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -
     return choose(high, g, slope, out)
 
 
+@in_one_pass
 @blocked
 def log_sigmoid(x: Any, out: Any) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))"""
@@ -263,6 +266,7 @@ def _tanh_softplus(x: Any) -> Any:
     return choose(positive, above, product / (product + number(2, x.dtype)))
 
 
+@in_one_pass
 @blocked
 def mish(x: Any, out: Any) -> Any:
     return np.multiply(x, _tanh_softplus(x), out=out)

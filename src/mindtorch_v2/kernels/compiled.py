@@ -75,6 +75,24 @@ def in_one_pass(function: Function) -> Function:
     return fused
 
 
+def in_one_pass_at(*usual: float) -> Callable[[Function], Function]:
+    """The same for ``function(x, *numbers, out=None)`` where the numbers are the usual ones."""
+
+    def choose(function: Function) -> Function:
+        plain = functools.wraps(function)(lambda x, out=None: function(x, *usual, out=out))
+        fused = in_one_pass(plain)
+        if fused is plain:
+            return function
+
+        @functools.wraps(function)
+        def by_numbers(x: Any, *numbers: float, out: Any = None) -> Any:
+            return fused(x, out=out) if numbers == usual else function(x, *numbers, out=out)
+
+        return by_numbers
+
+    return choose
+
+
 def pair_in_one_pass(function: Function) -> Function:
     """The same for ``function(x, y, out=None)``."""
     loop = getattr(C, function.__name__, None)

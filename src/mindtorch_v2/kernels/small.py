@@ -75,13 +75,20 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
 # ---------------------------------------------------------------------------------------------------- nll_loss
 
 
-def picked_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array] | None:
+def picked_loss(x: Array, target: Array, reduction: int, ignored: int) -> tuple[Array, Array] | None:
     """``nll_loss`` for any number of float32 rows, by a compiled loop; None for what it does not take."""
-    summed = C.sum_picked(x, target) if C is not None and reduction else None
+    if C is None:
+        return None
+    if reduction == 0:
+        each = np.empty(target.shape, F32)
+        return (each, np.zeros((), F32)) if C.pick(x, target, ignored, each) else None
+    summed = C.sum_picked(x, target, ignored)
     if summed is None:
         return None
-    size = target.size
-    return np.array(-summed / size if reduction == 1 else -summed, F32), np.array(size, F32)
+    total, count = summed
+    if reduction == 1:
+        total = total / count if count else math.nan
+    return np.array(-total, F32), np.array(count, F32)
 
 
 def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
@@ -96,11 +103,16 @@ def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     return np.asarray(total / count if reduction == 1 else total), np.asarray(count)
 
 
+def picked_loss_backward(grad: Array, x: Array, target: Array, reduction: int, ignored: int, total: Array) -> Any:
+    """``nll_loss_backward`` for any number of float32 rows, by a compiled loop; None for what it does not take."""
+    if C is None or grad.ndim or x.dtype is not F32 or not (reduction == 2 or total):
+        return None
+    result: Array = np.empty(x.shape, x.dtype)
+    value = -float(grad) / float(total) if reduction == 1 else -float(grad)
+    return result if C.put_picked(result, target, ignored, value) else None
+
+
 def nll_loss_backward(grad: Array, x: Array, target: Array, reduction: int) -> Array:
-    if C is not None and grad.ndim == 0 and x.dtype is F32:
-        result: Array = np.empty(x.shape, x.dtype)
-        if C.put_picked(result, target, -float(grad) / target.size if reduction == 1 else -float(grad)):
-            return result
     if _lowest(target) < 0:
         raise IndexError
     result = np.zeros(x.shape, x.dtype)

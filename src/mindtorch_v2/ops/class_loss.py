@@ -42,6 +42,10 @@ _PUBLIC = "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, in
     grad_output=lambda g, target, weight, reduction, ignore_index: nll_loss(g, target, weight, reduction, ignore_index),
 )
 def _nll_loss_backward(g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
+    if weight is None:
+        put = small.picked_loss_backward(g, x, target, reduction, ignore_index, total)
+        if put is not None:
+            return put
     if _plain(x, target, weight, ignore_index):
         try:
             return small.nll_loss_backward(g, x, target, reduction)
@@ -74,8 +78,8 @@ def _plain(x: Any, target: Any, weight: Any, ignore_index: int) -> bool:
     ),
 )
 def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    if weight is None and ignore_index < 0:
-        picked = small.picked_loss(x, target, reduction)
+    if weight is None:
+        picked = small.picked_loss(x, target, reduction, ignore_index)
         if picked is not None:
             return picked
     if _plain(x, target, weight, ignore_index):

@@ -140,10 +140,11 @@ def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
     return mm(conj(t(mat1)), g)
 
 
-_PLAIN_MATRICES = (
-    "input._a.dtype is mat2._a.dtype and (input._a.dtype is F32 or input._a.dtype is F64) and input._a.ndim == 2 "
-    f"and mat2._a.ndim == 2 and len(input._a) <= {FEW_ROWS}"
-)
+_ALIKE = "input._a.dtype is {0}._a.dtype and (input._a.dtype is F32 or input._a.dtype is F64) and "
+_RANKS = _ALIKE.format("mat2") + "input._a.ndim == {0} and mat2._a.ndim == {0} and "
+_PLAIN_MATRICES = _RANKS.format(2) + f"len(input._a) <= {FEW_ROWS}"
+_PLAIN_BATCHES = _RANKS.format(3) + "len(input._a) == len(mat2._a) and input._a.size <= 4096"
+_PLAIN_VECTORS = _ALIKE.format("tensor") + "input._a.ndim == 1 and input._a.shape == tensor._a.shape"
 
 
 @op(
@@ -293,6 +294,7 @@ def _check_dot(name: str, a: Any, b: Any) -> None:
 
 @op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    fast=(_PLAIN_VECTORS, np.ndarray.dot),
     self=lambda g, tensor: g * conj(tensor),
     tensor=lambda g, self: g * conj(self),
 )
@@ -374,6 +376,7 @@ def _check_batches(name: str, a: Any, b: Any) -> None:
 
 @op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    fast=(_PLAIN_BATCHES, np.matmul),
     flops=lambda i: 2 * math.prod(i.shapes[0]) * i.shapes[1][2],
     self=lambda g, mat2: bmm(g, conj(transpose(mat2, 1, 2))),
     mat2=lambda g, self: bmm(conj(transpose(self, 1, 2)), g),
@@ -463,6 +466,10 @@ def _matmul(self: Any, other: Any) -> Any:
         return dot(self, other) if m == 1 else mv(self, other)
     if m == 1 and n == 2:
         return mm(unsqueeze(self, 0), other).squeeze_(0)
+    if n == 2 and not _tap.NAMESPACE["HOOK"] and self._a.flags.c_contiguous and not _graph_wanted(self, other):
+        if _multiplies(self._a, other._a):
+            *lead, last = self._a.shape
+            return make(product(self._a.reshape(math.prod(lead), last), other._a).reshape(*lead, other._a.shape[1]))
     if _folds(self, other):
         return _folded(self, other)
     return _batched(self, other)
@@ -546,17 +553,22 @@ def _batched(self: Any, other: Any) -> Any:
 
 # The conditions, in generated code, that no input takes part in a graph.
 _NO_GRAPH = [f"{name}.{slot} is None" for name in ("input", "weight", "bias") for slot in ("_ag", "_view")]
+_ROWS = "(input._a.ndim == 2 or (input._a.ndim > 2 and weight._a.ndim == 2 and bias._a.ndim == 1))"
 
 
 def _linear_quickly(input: Any, weight: Any, bias: Any) -> Any:
-    """What `t` and `addmm` come to where no graph is built."""
-    return make(_add_product(bias._a, input._a, weight._a.T, 1, 1))
+    """What `view`, `t` and `addmm` come to where no graph is built."""
+    x, w = input._a, weight._a
+    if x.ndim == 2:
+        return make(_add_product(bias._a, x, w.T, 1, 1))
+    rows = _add_product(bias._a, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w.T, 1, 1)
+    return make(rows.reshape(*x.shape[:-1], w.shape[0]))
 
 
 @composite(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     fast=(
-        " and ".join(["bias is not None", "input._a.ndim == 2", f"(not GRAD() or ({' and '.join(_NO_GRAPH)}))"]),
+        " and ".join(["bias is not None", _ROWS, f"(not GRAD() or ({' and '.join(_NO_GRAPH)}))"]),
         _linear_quickly,
     ),
 )

@@ -119,3 +119,44 @@ INLINE float silu_slope(float g, float x) {
     float s = sigmoid_of(x);
     return g * s * (1.0f + x * (1.0f - s));
 }
+
+/* log(x) of a normal number: x = 2^e * m with m from [sqrt(1/2), sqrt(2)) */
+INLINE float log_of(float x) {
+    int32_t bits = to_bits(x);
+    float m = from_bits((bits & 0x7fffff) | 0x3f000000);
+    int low = m < 0.70710678f;
+    float e = (float)((bits >> 23) - 126 - low);
+    m = (m - 1.0f) + (low ? m : 0.0f);
+    float p = 7.0376836292e-2f;
+    p = p * m + -1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m + -1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m + -1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m + -2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    float s = m * m;
+    p = p * m * s + e * -2.12194440e-4f - s * 0.5f;
+    return e * 0.693359375f + (m + p);
+}
+
+/* log(1 + exp(-|x|)): what rounding takes from 1 + t is put back as a factor. */
+INLINE float log_tail(float x) {
+    float t = exp_of(-fabsf(x)), u = 1.0f + t, kept = u - 1.0f;
+    return kept == 0.0f ? t : log_of(u) * (t / kept);
+}
+
+INLINE float softplus_of(float x) { return (x < 0.0f ? 0.0f : x) + log_tail(x); }
+
+INLINE float log_sigmoid_of(float x) { return (x > 0.0f ? 0.0f : x) - log_tail(x); }
+
+INLINE float mish_of(float x) { return x * tanh_of(softplus_of(x)); }
+
+INLINE float elu_of(float x) {
+    float below = x < -80.0f ? -80.0f : x;
+    int32_t n;
+    below = below > 0.0f ? 0.0f : below;
+    float tail = exp_tail(below, &n), scale = from_bits((n + 127) << 23);
+    return x > 0.0f ? x : scale * tail + (scale - 1.0f);
+}

@@ -152,33 +152,62 @@ static PyObject *swap_in_turn(PyObject *module, PyObject *const *args, Py_ssize_
     Py_RETURN_TRUE;
 }
 
-/* Whether args[0] is (n, m) of float32 and args[1] n places in its rows. */
-INLINE int rows_and_places(PyObject *const *args) {
+/* Whether args[0] is (n, m) of float32 and args[1] n places in its rows, but for those that are args[2], which count for
+ * nothing. */
+INLINE int rows_and_places(PyObject *const *args, int64_t *ignored) {
     Array *a = (Array *)args[0];
-    return readable(args[0], F32) && readable(args[1], I64) && a->nd == 2 && count_of(args[1]) == a->dimensions[0] &&
-           a->dimensions[0] > 0 && in_range(data_of(args[1]), a->dimensions[0], a->dimensions[1]);
+    if (!readable(args[0], F32) || !readable(args[1], I64) || a->nd != 2 || count_of(args[1]) != a->dimensions[0] ||
+        a->dimensions[0] < 1 || !PyLong_CheckExact(args[2]))
+        return 0;
+    *ignored = PyLong_AsLongLong(args[2]);
+    if (*ignored == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    const int64_t *index = data_of(args[1]);
+    for (Py_ssize_t i = 0; i < a->dimensions[0]; i++)
+        if ((uint64_t)index[i] >= (uint64_t)a->dimensions[1] && index[i] != *ignored) return 0;
+    return 1;
 }
 
-/* sum_picked(x, index): the sum of x[i, index[i]], or None. */
+/* sum_picked(x, index, ignored): the sum of x[i, index[i]] and how many these are; or None. */
 static PyObject *sum_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2 || !rows_and_places(args)) Py_RETURN_NONE;
+    int64_t ignored;
+    if (count != 3 || !rows_and_places(args, &ignored)) Py_RETURN_NONE;
     const float *x = data_of(args[0]);
     const int64_t *index = data_of(args[1]);
-    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]), counted = 0;
     double total = 0.0;
-    for (Py_ssize_t i = 0; i < n; i++) total += x[i * m + index[i]];
-    return PyFloat_FromDouble(total);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (index[i] != ignored) total += x[i * m + index[i]], counted++;
+    return Py_BuildValue("dn", total, counted);
 }
 
-/* put_picked(out, index, value): out[i, index[i]] = value, and 0 elsewhere. */
+/* pick(x, index, ignored, out): out[i] = -x[i, index[i]], or 0 where that is ignored. */
+static PyObject *pick(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    int64_t ignored;
+    if (count != 4 || !rows_and_places(args, &ignored) || !writable(args[3], F32) ||
+        count_of(args[3]) != count_of(args[1]))
+        Py_RETURN_FALSE;
+    const float *x = data_of(args[0]);
+    const int64_t *index = data_of(args[1]);
+    float *out = data_of(args[3]);
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    for (Py_ssize_t i = 0; i < n; i++) out[i] = index[i] == ignored ? 0.0f : -x[i * m + index[i]];
+    Py_RETURN_TRUE;
+}
+
+/* put_picked(out, index, ignored, value): out[i, index[i]] = value unless that is ignored, and 0 elsewhere. */
 static PyObject *put_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !rows_and_places(args) || !writable(args[0], F32)) Py_RETURN_FALSE;
-    double value = PyFloat_AsDouble(args[2]);
+    int64_t ignored;
+    if (count != 4 || !rows_and_places(args, &ignored) || !writable(args[0], F32)) Py_RETURN_FALSE;
+    double value = PyFloat_AsDouble(args[3]);
     if (value == -1.0 && PyErr_Occurred()) return NULL;
     float *out = data_of(args[0]);
     const int64_t *index = data_of(args[1]);
     Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
     memset(out, 0, n * m * sizeof(float));
-    for (Py_ssize_t i = 0; i < n; i++) out[i * m + index[i]] = (float)value;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (index[i] != ignored) out[i * m + index[i]] = (float)value;
     Py_RETURN_TRUE;
 }
