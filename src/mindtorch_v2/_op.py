@@ -40,7 +40,6 @@ class Op:
         inner: tuple[Op, tuple[str, ...]] | None = None,
         node: str | None = None,
         flops: Callable[..., int] | None = None,
-        all_flops: Callable[..., int] | None = None,
         fast_when: dict[str, Any] | None = None,
         number_fast: bool = True,
         quiet: bool = True,  # compute with floating point flags ignored; False where inf and nan are rare results
@@ -87,9 +86,9 @@ class Op:
         self.public: Any = self.function  # what users know it by, where it is one of several overloads
         self.scalar = scalar
         self.strict_out = out if isinstance(out, str) else ""
-        self._out, self._event = (None if self.strict_out else out), (event or f"aten::{self.name}", flops, all_flops)
-        if flops is not None or all_flops is not None:
-            _tap.FORMULAS.setdefault(self._event[0], (flops, all_flops))
+        self._out, self._event = (None if self.strict_out else out), (event or f"aten::{self.name}", flops)
+        if flops is not None:
+            _tap.FORMULAS.setdefault(self._event[0], flops)
         if self.qualified in OPS:
             raise ValueError(f"row {self.qualified} is defined twice")
         OPS[self.qualified] = self
@@ -143,23 +142,23 @@ class Op:
 
     @cached_property
     def event(self) -> int:
-        name, flops, all_flops = self._event
-        return _tap.register_event(name, self.overload, _tap.FUNCTION, self.describe, flops, all_flops)
+        name, flops = self._event
+        return _tap.register_event(name, self.overload, _tap.FUNCTION, self.describe, flops)
 
     @cached_property
     def out_event(self) -> int:
         """The event of the overload that writes into given tensors."""
-        name, flops, all_flops = self._event
+        name, flops = self._event
         overload = _schema.out_overload(self.name, self.overload)
-        return _tap.register_event(name, overload, _tap.FUNCTION, self.describe_out, flops, all_flops)
+        return _tap.register_event(name, overload, _tap.FUNCTION, self.describe_out, flops)
 
     @cached_property
     def number_event(self) -> int:
         """The event of the overload that torch records when the second operand is a Python number."""
         if self.scalar is None:
             return self.event
-        name, flops, all_flops = self._event
-        return _tap.register_event(name, self.scalar, _tap.FUNCTION, self.describe_scalar, flops, all_flops)
+        name, flops = self._event
+        return _tap.register_event(name, self.scalar, _tap.FUNCTION, self.describe_scalar, flops)
 
     def check_row(self) -> None:
         """ValueError for a row that contradicts itself; called when it is first used, and by a test for all."""

@@ -77,9 +77,8 @@ class EventKind(NamedTuple):
     is_annotation: bool  # record_function and friends, as opposed to ops and autograd nodes
     # Turns interned inputs into what the profiler shows; see InputRecord. None: inputs are InputRecords already.
     describe: Callable[[Any], InputRecord] | None
-    # FLOPs from an input record as torch counts them, and the fuller count of ours.
+    # FLOPs from an input record as torch counts them.
     flops: Callable[[InputRecord], int] | None
-    all_flops: Callable[[InputRecord], int] | None
 
 
 class InputRecord(NamedTuple):
@@ -101,8 +100,8 @@ def describe_plain(key: Any) -> InputRecord:
     raise TypeError(f"expected an InputRecord, got {key!r}")
 
 
-# FLOPs of ops by the name of their events: torch's count and the fuller one of ours. The op layer fills it.
-FORMULAS: dict[str, tuple[Callable[..., int] | None, Callable[..., int] | None]] = {}
+# FLOPs of ops by the name of their events, as torch counts them. The op layer fills it.
+FORMULAS: dict[str, Callable[..., int]] = {}
 
 EVENTS: list[EventKind] = []
 _event_ids: dict[tuple[str, int, bool], int] = {}
@@ -116,11 +115,10 @@ def register_event(
     scope: int = FUNCTION,
     describe: Callable[[Any], InputRecord] | None = None,
     flops: Callable[[InputRecord], int] | None = None,
-    all_flops: Callable[[InputRecord], int] | None = None,
 ) -> int:
     """A new event kind of its own (ops register themselves with this)."""
     with _lock:
-        EVENTS.append(EventKind(name, overload, scope, False, describe, flops, all_flops))
+        EVENTS.append(EventKind(name, overload, scope, False, describe, flops))
         return len(EVENTS) - 1
 
 
@@ -132,7 +130,7 @@ def event_id(name: str, scope: int = FUNCTION, annotation: bool = False) -> int:
         with _lock:
             found = _event_ids.get(key)
             if found is None:
-                EVENTS.append(EventKind(name, "", scope, annotation, None, None, None))
+                EVENTS.append(EventKind(name, "", scope, annotation, None, None))
                 found = _event_ids[key] = len(EVENTS) - 1
     return found
 

@@ -41,7 +41,7 @@ MAY_IMPORT["F"] = {*LAYERS}
 # The profiler's stages, first to last: a stage imports earlier ones only. Those on one line are blind to each other.
 PROFILER = [
     "config",
-    "units",
+    "units flops",
     "chunks ticker background endings",
     "recorder",
     "frames overhead",

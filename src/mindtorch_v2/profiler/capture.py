@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import _tap
 from .._fork import free_in_children
 from .config import RecordOptions
+from .flops import formula_of
 from .frames import StackReader
 from .recorder import COLLECTION_NAME, PYTHON_EVENTS
 
@@ -64,6 +65,7 @@ class Kind(NamedTuple):
     scope: int
     category: str
     describe: Callable[[Any], _tap.InputRecord] | None
+    # FLOPs from an input record: as torch counts them, and of all that has a standard formula.
     flops: Callable[[_tap.InputRecord], int] | None
     all_flops: Callable[[_tap.InputRecord], int] | None
     module_id: int
@@ -93,7 +95,8 @@ def _kind(event: int) -> Kind:
     is_mark = event == MEMORY_KIND or row.name == _tap.OUT_OF_MEMORY
     category = MEMORY_MARK if is_mark else USER_ANNOTATION if row.is_annotation else CPU_OP
     describe = row.describe or _describe
-    return Kind(row.name, row.overload, row.scope, category, describe, row.flops, row.all_flops, -1, "")
+    all_flops = formula_of(row.name) if category == CPU_OP else None
+    return Kind(row.name, row.overload, row.scope, category, describe, row.flops, all_flops, -1, "")
 
 
 class Kinds:

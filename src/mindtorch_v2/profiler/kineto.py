@@ -22,6 +22,7 @@ from .arguments import InputTable
 from .arrows import SORTS, Arrows
 from .capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
 from .config import TRACE_FLAGS, DeviceType, RecordOptions
+from .flops import careful, formula_of
 from .jsonstream import JsonStream, TraceError
 from .layouts import DEVICE_CATEGORIES, FORWARD_TO_BACKWARD, MEMORY_ROW, ROW, CommonEvents, is_launch
 
@@ -45,7 +46,6 @@ _OWN_ARGUMENTS = frozenset(
      "Python id", "Python parent id", "Python module id", "Module path", "finished")
 )  # fmt: skip
 
-Formula = Callable[[Any], int]
 
 # A thread's own name in the title it has in traces.
 _THREAD_TITLE = re.compile(r"thread \d+ \((.*)\)").fullmatch
@@ -156,18 +156,6 @@ def _whole(value: Any, otherwise: int) -> int:
 
 
 @functools.cache
-def _careful(formula: Formula | None) -> Formula | None:
-    """A formula that counts nothing for inputs such as no call of the op can have had."""
-
-    def count(record: Any) -> int:
-        try:
-            return formula(record) if formula is not None else 0
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            return 0
-
-    return None if formula is None else count
-
-
 class _Reader:
     """Collects events, then makes the capture."""
 
@@ -462,9 +450,11 @@ class _Reader:
         for number, kind in enumerate(self.kinds):
             if kind.category == CPU_OP and kind.name in self.backward:
                 self.kinds[number] = kind._replace(scope=_tap.BACKWARD_FUNCTION)
-            elif kind.category == CPU_OP and kind.name in _tap.FORMULAS:
-                flops, all_flops = map(_careful, _tap.FORMULAS[kind.name])
-                self.kinds[number] = kind._replace(flops=flops, all_flops=all_flops)
+            elif kind.category == CPU_OP:
+                flops = _tap.FORMULAS.get(kind.name)
+                self.kinds[number] = kind._replace(
+                    flops=None if flops is None else careful(flops), all_flops=formula_of(kind.name)
+                )
 
     def _options(self, tracks: list[Track]) -> RecordOptions:
         said = {option: bool(self.fields.get(flag)) for flag, option in TRACE_FLAGS.items()}

@@ -385,9 +385,13 @@ class Metrics:
             found = self._inputs[kind, inputs] = describe(key) if describe is not None else key
         return found
 
+    @property
+    def _nothing(self) -> Ints:
+        return np.broadcast_to(np.int64(0), len(self))
+
     def _count_flops(self, formula: str) -> Ints:
-        if not (self.capture.options.flops and len(self)):
-            return np.broadcast_to(np.int64(0), len(self))
+        if not len(self):
+            return self._nothing
         counts = np.zeros(len(self), np.int64)
         counted = np.flatnonzero(self.of_kinds(lambda kind: getattr(kind, formula) is not None) & (self.inputs > 0))
         if not len(counted):
@@ -404,12 +408,17 @@ class Metrics:
     @cached_property
     def flops(self) -> Ints:
         """FLOPs as torch counts them: few ops, forward only."""
-        return self._count_flops("flops")
+        return self._count_flops("flops") if self.capture.options.flops else self._nothing
 
     @cached_property
     def all_flops(self) -> Ints:
-        """FLOPs of every op with a standard formula, backward included."""
-        return self._count_flops("all_flops")
+        """FLOPs of every op with a standard formula, backward included, each operation once."""
+        return self.work if self.capture.options.flops else self._nothing
+
+    @cached_property
+    def work(self) -> Ints:
+        """The same, whether or not it was asked for: shapes are all it takes."""
+        return tree.own_counts(self._count_flops("all_flops"), self.parent)
 
     # Forward and backward
 

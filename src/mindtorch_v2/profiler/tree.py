@@ -166,6 +166,26 @@ def splice(parent: Ints, dropped: NDArray[np.bool_]) -> Ints:
     return np.where(parent >= 0, jump[parent], -1)
 
 
+def own_counts(whole: Ints, parent: Ints) -> Ints:
+    """What each event does itself, given what it does with everything in it, as far as that is known (0: it is not).
+
+    Events may do more together than the one around them is known to do; it then has done nothing itself.
+    """
+    outer = np.where(whole > 0, splice(parent, whole <= 0), -1)
+    total, inside = whole.copy(), np.zeros_like(whole)
+    levels, around = [], outer
+    while (around >= 0).any():
+        # Events with at least so many known ones around them.
+        levels.append(around >= 0)
+        around = np.where(around >= 0, outer[around], -1)
+    levels.append(np.zeros(len(whole), bool))
+    for number in reversed(range(len(levels) - 1)):
+        level = np.flatnonzero(levels[number] & ~levels[number + 1])
+        total[level] = np.maximum(total[level], inside[level])
+        np.add.at(inside, outer[level], total[level])
+    return np.maximum(total - inside, 0)
+
+
 def compact(parent: Ints, kept: NDArray[np.bool_]) -> Ints:
     """Parents of the kept events, in places among the kept ones."""
     place = np.cumsum(kept) - 1

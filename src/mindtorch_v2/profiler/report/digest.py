@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _tap
 from .. import overhead, tree
-from ..capture import Capture, Kind, Kinds
+from ..capture import Capture, Kinds
 from ..metrics import Metrics
 from . import allocations, findings
 from .comparison import compare
@@ -76,7 +75,9 @@ class Digest:
         metrics, add = self.metrics, self.packer.add
         kinds, kind = _interned(metrics.kind)
         pairs = metrics.kind.astype(np.int64) * (int(metrics.inputs.max(initial=0)) + 1) + metrics.inputs
-        _, first, call = _firsts(pairs)
+        # Of equal calls, those whose parts were recorded did less themselves.
+        amounts, _, amount = _firsts(metrics.work)
+        _, first, call = _firsts(pairs * max(len(amounts), 1) + amount)
         stacks, stack = _interned(np.where(metrics.is_python, 0, metrics.stack))
         nodes, frames, ends = self._stack_tree(stacks)
         add("start", metrics.start_ns - begin, delta=True)
@@ -127,7 +128,7 @@ class Digest:
         if not inputs:
             return [kind]
         record = metrics.input_record(number, inputs)
-        flops = _flops(metrics.kind_of(number), record)
+        flops = int(metrics.work[place])
         given = [value for value in record.concrete if value not in (None, "")]
         types = [name for name in record.dtypes if name]
         return [kind, _text(list(record.shapes)), _text(types, ", "), _text(given, ", "), flops]
@@ -209,12 +210,6 @@ def straight(text: str) -> str:
     return text.translate(_TURNING)
 
 
-def _flops(kind: Kind, record: _tap.InputRecord) -> int:
-    """The fuller count where an op has one; shapes are all it takes."""
-    counts = [int(formula(record)) for formula in (kind.all_flops, kind.flops) if formula is not None]
-    return max(counts, default=0)
-
-
 def _tracks(capture: Capture) -> list[dict[str, Any]]:
     rows = []
     for track in capture.tracks:
@@ -254,6 +249,7 @@ def _interned(values: NDArray[Any]) -> tuple[list[int], Ints]:
 
 
 def _firsts(values: NDArray[Any]) -> tuple[Ints, list[int], Ints]:
+    """Distinct values in order; where each is first, and which of them each place has."""
     found, first, which = np.unique(values, return_index=True, return_inverse=True)
     return found, first.tolist(), which.reshape(-1).astype(np.int64)
 
