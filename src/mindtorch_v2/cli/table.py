@@ -128,6 +128,7 @@ def _module_rows(capture: Capture) -> EventList:
         "self_cpu_time_total": (sums(metrics.self_ns, np.ones(len(metrics), bool)) / 1000).tolist(),
         "self_cpu_memory_usage": sums(metrics.self_memory, plain).astype(int).tolist(),
         "flops": sums(metrics.flops, plain).astype(int).tolist(),
+        "all_flops": sums(metrics.all_flops, plain).astype(int).tolist(),
     }
     inside = [_inside(modules.names, name) for name in modules.names]
     totals = np.array(figures["self_cpu_time_total"])

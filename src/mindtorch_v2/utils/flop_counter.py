@@ -11,7 +11,7 @@ class FlopCounterMode:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
             "torch.utils.flop_counter.FlopCounterMode is not provided by mindtorch_v2; torch.profiler.profile("
-            "with_flops=True) counts the operations of matrix products and convolutions"
+            "with_flops=True) counts the operations of each event as all_flops, and as torch's profiler does as flops"
         )
 
 

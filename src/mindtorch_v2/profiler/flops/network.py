@@ -150,7 +150,7 @@ def _resampled(ndim: int, taps: int) -> Formula:
         shape = record.shapes[0]
         sizes = value(record, 1)
         if not isinstance(sizes, (list, tuple)):
-            factors = next(given for given in reversed(record.concrete) if isinstance(given, (list, tuple)))
+            factors = [given for given in record.concrete if isinstance(given, (list, tuple))][-1]
             sizes = [int(size * factor) for size, factor in zip(shape[-ndim:], factors, strict=True)]
         return (2 * taps - 1) * math.prod(shape[:-ndim]) * math.prod(sizes)
 
