@@ -30,16 +30,20 @@ def formula_of(event: str) -> Formula | None:
     plain = name if name in FORMULAS else name.removesuffix("_")
     single = plain.removeprefix("_foreach_")
     if single != plain and single in FORMULAS:
-        return careful(_for_each(FORMULAS[single]))
-    return careful(FORMULAS[plain]) if plain in FORMULAS else None
+        formula = _for_each(FORMULAS[single])
+    elif plain in FORMULAS:
+        formula = FORMULAS[plain]
+    else:
+        return None
+    return careful(lambda record: formula(record) if _says_something(record) else 0)
 
 
 def careful(formula: Formula) -> Formula:
-    """A formula that counts nothing for inputs that say too little, or such as no call of the op can have had."""
+    """A formula that counts nothing for inputs such as no call of the op can have had."""
 
     def count(record: InputRecord) -> int:
         try:
-            found = int(formula(record)) if _says_something(record) else 0
+            found = int(formula(record))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return 0
         return found if 0 <= found < _LIMIT else 0
