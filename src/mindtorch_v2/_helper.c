@@ -15,22 +15,28 @@
 #include "_native/helper/ops.h"
 #include "_native/helper/modules.h"
 #include "_native/helper/storage.h"
+#include "_native/helper/sightings.h"
 #include "_native/helper/calls.h"
 #include "_native/helper/operators.h"
 
 static int add_types(PyObject *module) {
     PyObject *lane = PyType_FromSpec(&lane_spec), *storage = PyType_FromSpec(&storage_spec);
+    PyObject *sightings = PyType_FromSpec(&sightings_spec);
     PyObject *bases = storage ? PyTuple_Pack(1, storage) : NULL;
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
     given.counted = (PyTypeObject *)counted, given.storage = (PyTypeObject *)storage;
-    module_call_type = (PyTypeObject *)PyType_FromSpec(&module_call_spec);
     operator_type = (PyTypeObject *)PyType_FromSpec(&operator_spec);
-    int failed = !lane || !counted || !module_call_type || !operator_type || PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
+    open_name = PyUnicode_InternFromString("open"), root_name = PyUnicode_InternFromString("root");
+    forward_name = PyUnicode_InternFromString("forward");
+    int failed = !lane || !counted || !sightings || !operator_type || !open_name || !root_name || !forward_name ||
+                 PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
                  PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
+                 PyModule_AddObjectRef(module, "Sightings", sightings) < 0 ||
                  PyModule_AddObjectRef(module, "CountedStorage", counted) < 0;
     Py_XDECREF(lane);
     Py_XDECREF(storage);
     Py_XDECREF(bases);
+    Py_XDECREF(sightings);
     return failed ? -1 : 0;
 }
 
@@ -129,7 +135,7 @@ static PyMethodDef functions[] = {
     {"end", end, METH_O, "The op that began last ends; it was this event."},
     {"enter", (PyCFunction)(void (*)(void))enter_node, METH_FASTCALL, "Begin the region of an autograd node."},
     {"operator", operator_new, METH_O, "A method for the interpreter's operators, which passes on to a function."},
-    {"module_call", module_call, METH_O, "The region of a call of an nn.Module."},
+    {"call_module", (PyCFunction)(void (*)(void))call_module, METH_FASTCALL, "Forward of an nn.Module in its region."},
     {"connect_modules", connect_modules, METH_VARARGS, "Hand over what names modules and chains of them."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},
     {"speak", speak, METH_NOARGS, "Trace again."},

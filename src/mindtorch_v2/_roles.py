@@ -10,24 +10,26 @@ from typing import Any
 
 from . import _tap
 
-PARAMETER, OPTIMIZER_STATE, INPUT, GRADIENT = "parameter", "optimizer state", "input", "gradient"
+NAMES = ("parameter", "optimizer state", "input", "gradient")
+PARAMETER, OPTIMIZER_STATE, INPUT, GRADIENT = range(4)
 
 # Each is called with a role and the tensors that have it from now on; what is no tensor is to be passed over.
-LISTENERS: list[Callable[[str, Iterable[Any]], None]] = []
+LISTENERS: list[Callable[[int, Iterable[Any]], None]] = []
 
 
-def announce(role: str, tensors: Iterable[Any]) -> None:
+def announce(role: int, tensors: Iterable[Any]) -> None:
     for listener in LISTENERS:
         listener(role, tensors)
 
 
-def announce_call(module: Any, args: Iterable[Any]) -> None:
+def announce_call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """A module is called: its own parameters, its arguments, and its buffers, which are given to it as these are."""
     _tap.hush()
     try:
         parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
-        announce(PARAMETER, parameters)
-        announce(GRADIENT, [parameter.grad for parameter in parameters])
-        announce(INPUT, (*args, *module._buffers.values()))
+        if parameters:
+            announce(PARAMETER, parameters)
+            announce(GRADIENT, [parameter.grad for parameter in parameters])
+        announce(INPUT, (*args, *kwargs.values(), *module._buffers.values()))
     finally:
         _tap.speak()

@@ -256,6 +256,8 @@ class Recorder:
     flags: int = 0
     # Whether it goes on in the worker processes of a data loader.
     follows: bool = False
+    # `module` and the call itself in one: (module, args, kwargs, what runs hooks or None, whom to tell of it or None).
+    call_module: Callable[..., Any] | None = None
 
     def lane_for_thread(self) -> Lane:
         """A lane for the calling thread, which has none yet; a dropping one if the thread is not recorded."""
@@ -438,17 +440,33 @@ class region:
         self._entry: list[int] = []
 
     def __enter__(self) -> region:
-        if SLOT.watcher is not None and SLOT.recorder is not None:
-            self._node = SLOT.watcher.enter(self._event, self._seq)
-        lane = self._lane = current_lane() if SLOT.recorder is not None else None
-        if lane is not None:
-            recorder = SLOT.recorder
-            stack = recorder.stack() if recorder is not None and SLOT.flags & STACKS else 0
-            self._entry = [clock(), self._event, self._seq, self._inputs, stack]
-            lane.open.append(self._entry)
+        if SLOT.recorder is not None:
+            hush()
+            try:
+                self._begin(SLOT.recorder)
+            finally:
+                speak()
         return self
 
+    def _begin(self, recorder: Recorder) -> None:
+        if SLOT.watcher is not None:
+            self._node = SLOT.watcher.enter(self._event, self._seq)
+        lane = self._lane = current_lane()
+        if lane is not None:
+            stack = recorder.stack() if SLOT.flags & STACKS else 0
+            self._entry = [clock(), self._event, self._seq, self._inputs, stack]
+            lane.open.append(self._entry)
+
     def __exit__(self, *exc: object) -> None:
+        if self._lane is None and self._node is None:
+            return
+        hush()
+        try:
+            self._end()
+        finally:
+            speak()
+
+    def _end(self) -> None:
         if self._node is not None:
             node, self._node = self._node, None
             if SLOT.watcher is not None:

@@ -11,11 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import _tap
+from mindtorch_v2 import _roles, _tap
 from mindtorch_v2.autograd.engine import _edges_counted
+from mindtorch_v2.profiler.roles import _block, _Log
 
 # Prints all that a recording holds, in a process of its own, under a clock that ticks once a reading.
 PROGRAM = """
@@ -34,7 +36,9 @@ class Model(torch.nn.Module):
         return self.inner(x).relu().sum()
 def work(x, model):
     loss = model(x)
+    optimizer.zero_grad(set_to_none=False)
     loss.backward()
+    optimizer.step()
     with torch.no_grad():
         y = x * 2 + x[0]
         y.add_(1)
@@ -53,6 +57,7 @@ done = _thread.allocate_lock()
 done.acquire()
 torch.manual_seed(0)
 x, model = torch.randn(2, 4), Model()
+optimizer = torch.optim.AdamW(model.parameters())
 work(x, model)
 with profile(**options) as prof:
     with record_function("block"):
@@ -169,3 +174,20 @@ def test_operators_are_copied_as_themselves(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.Tensor, "__add__", lambda self, other: self)
     with pytest.raises(TypeError, match="no longer has"):
         copy.copy(before)
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+@pytest.mark.parametrize("role", range(len(_roles.NAMES)))
+def test_blocks_are_seen_in_a_role_as_in_python(role: int) -> None:
+    base, weight = torch.ones(4, 6), torch.nn.Parameter(torch.ones(2, 3))
+    made, changed = weight * 2, torch.zeros(5).add_(1)
+    with torch.inference_mode():
+        inferred = torch.ones(3)
+    seen = [base, base[1:, ::2], weight, weight[0], made, made[0], changed, inferred, torch.empty(0), None, 3, base.t()]
+    compiled, pure = _tap.HELPER.Sightings(_block, _roles.INPUT), _Log()
+    for log in (compiled, pure):
+        log.see(role, seen)
+        log.see(role, {"state": changed}.values())
+    found, expected = (np.frombuffer(log.rows(), np.int64).reshape(-1, 5)[:, 1:].tolist() for log in (compiled, pure))
+    assert found == expected
+    assert len(found) > 5

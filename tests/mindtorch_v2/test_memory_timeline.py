@@ -13,7 +13,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import _roles, nn
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.memory import Action, Category, Change, sums
-from mindtorch_v2.profiler.roles import RoleLog
+from mindtorch_v2.profiler.roles import Sighting
 
 FLAGS = ("record_shapes", "profile_memory", "with_stack")
 PARAMETERS = 4 * (8 * 16 + 16 + 16 * 4 + 4)
@@ -98,14 +98,9 @@ def test_a_profiler_that_is_dropped_stops_listening() -> None:
     assert not _roles.LISTENERS
 
 
-def test_sightings_are_kept_as_arrays_of_numbers(step: profile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RoleLog, "LOOSE", 7)
-    packed = trained()
-    assert len(packed._roles._loose) <= 7  # type: ignore[union-attr]
-    seen = [Counter(sighting.role for sighting in prof._roles.sightings) for prof in (step, packed)]  # type: ignore[union-attr]
-    assert seen[0] == seen[1]
-    for actions in (Action.PREEXISTING, Action.CREATE):
-        assert bytes_of(packed, actions) == bytes_of(step, actions)
+def test_sightings_are_kept_as_numbers(step: profile) -> None:
+    assert step._roles is not None
+    assert len(step._roles._log.rows()) == 8 * len(Sighting._fields) * len(step._roles.sightings) > 0
 
 
 def test_sums_follow_the_changes() -> None:

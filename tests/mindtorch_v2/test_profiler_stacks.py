@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2 import _tap
 from mindtorch_v2.autograd.profiler import emit_itt
 from mindtorch_v2.profiler import _ExperimentalConfig, frames, profile, record_function, tree
@@ -366,6 +367,20 @@ def test_modules_stand_in_stacks_between_caller_and_forward() -> None:
         "nn.Module: Net_0",
     ]
     assert nests_perfectly(prof)
+
+
+def test_steps_of_optimizers_hold_ops_alone() -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones(3)
+    optimizer = torch.optim.Adam([weight])
+    optimizer.step()
+    with profile(with_stack=True) as prof:
+        optimizer.step()
+    step = next(event for event in prof.events() if event.name == "Optimizer.step#Adam.step")
+    lerp = next(event for event in prof.events() if event.name == "aten::lerp_")
+    inside = [e.name for e in prof.events() if step.time_range.start <= e.time_range.start <= step.time_range.end]
+    assert [name.rpartition(": ")[2] for name in inside if ".py(" in name] == ["step"]
+    assert any("adam.py" in entry and "_update_one" in entry for entry in lerp.stack)
 
 
 def test_itt_records_nothing_to_look_at() -> None:

@@ -118,10 +118,12 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         token = set_enabled(bool(self.defaults.get("differentiable")))
+        _tap.hush()
         try:
             for group in self.param_groups:
                 self._update(group)
         finally:
+            _tap.speak()
             reset_enabled(token)
         return loss
 
@@ -134,18 +136,22 @@ class Optimizer:
             self._prepare_hooks()
         event = _tap.event_id(self._zero_grad_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
         with _tap.region(event):
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is None:
-                        continue
-                    if set_to_none:
-                        p.grad = None
-                        continue
-                    if p.grad.grad_fn is not None:
-                        p.grad.detach_()
-                    else:
-                        p.grad.requires_grad_(False)
-                    p.grad.zero_()
+            _tap.hush()
+            try:
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        if p.grad is None:
+                            continue
+                        if set_to_none:
+                            p.grad = None
+                            continue
+                        if p.grad.grad_fn is not None:
+                            p.grad.detach_()
+                        else:
+                            p.grad.requires_grad_(False)
+                        p.grad.zero_()
+            finally:
+                _tap.speak()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take in another group of parameters, with options of its own."""

@@ -252,6 +252,7 @@ class Recorder(_tap.Recorder):
         self._ticker = Ticker(self._drain, _FIRST_ROUND_S)
         if _tap.HELPER is not None:
             _tap.HELPER.connect_modules(self._modules, self._meet_module, lambda *call: self.stacks.add_chain(*call))
+            self.call_module = _tap.HELPER.call_module
         self._round_s = _FIRST_ROUND_S
 
     # Sessions
@@ -458,10 +459,8 @@ class Recorder(_tap.Recorder):
             lane = self.own_lane()
         lane.note((_NAMESPACE["clock"](), -nbytes, address))
 
-    def module(self, module: Any) -> Any:
-        if _tap.HELPER is None or _tap.SLOT.watcher is not None:
-            return ModuleRegion(self, module)
-        return _tap.HELPER.module_call(module)
+    def module(self, module: Any) -> ModuleRegion:
+        return ModuleRegion(self, module)
 
     def known_module(self, module: Any, root: Any) -> ModuleEvent:
         known = self._modules.get(id(module))

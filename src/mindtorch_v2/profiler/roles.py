@@ -5,15 +5,13 @@ Kept are numbers only, never a tensor: one that is kept would not be freed. It d
 
 from __future__ import annotations
 
-import threading
+from array import array
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _roles, _steps, _tap
-from .._fork import free_in_children
 from .._storage import Storage, view_version
 
 
@@ -27,71 +25,69 @@ class Sighting(NamedTuple):
     version: int
 
 
-_ROLES = (_roles.PARAMETER, _roles.OPTIMIZER_STATE, _roles.INPUT, _roles.GRADIENT)
-_NUMBERS = {role: number for number, role in enumerate(_ROLES)}
-_WIDTH = len(Sighting._fields)
-
-
 class RoleLog:
     """Sightings from `start` to `stop`."""
 
-    # So many ints are packed into an array, which takes a fifth of their memory.
-    LOOSE = 100_000
-
     def __init__(self) -> None:
-        self._loose: list[int] = []
-        self._packed: list[NDArray[np.int64]] = []
-        self._packing = free_in_children(threading.Lock())
+        self._log: Any = _Log() if _tap.HELPER is None else _tap.HELPER.Sightings(_block, _roles.INPUT)
 
     @property
     def sightings(self) -> list[Sighting]:
-        self._pack()
-        rows = (row for part in self._packed for row in part.tolist())
-        return [Sighting(time, _ROLES[role], *rest) for time, role, *rest in rows]
-
-    def _pack(self) -> None:
-        """Move what came so far into an array; threads may go on adding meanwhile."""
-        with self._packing:
-            part = self._loose[:]
-            del self._loose[: len(part)]
-            if part:
-                self._packed.append(np.array(part, np.int64).reshape(-1, _WIDTH))
+        rows = np.frombuffer(self._log.rows(), np.int64).reshape(-1, len(Sighting._fields)).tolist()
+        return [Sighting(time, _roles.NAMES[role], *block) for time, role, *block in rows]
 
     def start(self) -> None:
-        _roles.LISTENERS.append(self._see)
+        _roles.LISTENERS.append(self._log.see)
         _steps.LISTENERS.append(self._see_optimizer)
 
     def stop(self) -> None:
-        if self._see in _roles.LISTENERS:
-            _roles.LISTENERS.remove(self._see)
+        if self._log.see in _roles.LISTENERS:
+            _roles.LISTENERS.remove(self._log.see)
             _steps.LISTENERS.remove(self._see_optimizer)
-
-    def _see(self, role: str, tensors: Iterable[Any]) -> None:
-        now, number, loose = _tap.clock(), _NUMBERS[role], self._loose
-        for tensor in tensors:
-            array = getattr(tensor, "_a", None)
-            # What an op of a graph made is no input.
-            if not isinstance(array, np.ndarray) or (role == _roles.INPUT and _is_made(tensor)):
-                continue
-            token = tensor._v
-            if token is None:
-                token = tensor._v = Storage()
-            block = array
-            while block.base is not None and isinstance(block.base, np.ndarray):
-                block = block.base
-            loose += (now, number, id(token), block.nbytes, view_version(token))
-        if len(loose) > self.LOOSE:
-            self._pack()
 
     def _see_optimizer(self, source: Any, stepped: bool) -> None:
         groups = getattr(source, "param_groups", None)
         if not stepped or groups is None:
             return
-        parameters = [parameter for group in groups for parameter in group["params"]]
-        self._see(_roles.PARAMETER, parameters)
-        self._see(_roles.GRADIENT, [parameter.grad for parameter in parameters])
-        for state in source.state.values():
-            self._see(_roles.OPTIMIZER_STATE, state.values() if isinstance(state, dict) else (state,))
+        _tap.hush()
+        try:
+            parameters = [parameter for group in groups for parameter in group["params"]]
+            self._log.see(_roles.PARAMETER, parameters)
+            self._log.see(_roles.GRADIENT, [parameter.grad for parameter in parameters])
+            for state in source.state.values():
+                self._log.see(_roles.OPTIMIZER_STATE, state.values() if isinstance(state, dict) else (state,))
+        finally:
+            _tap.speak()
+
+
+class _Log:
+    """What the compiled helper has as `Sightings`: times, roles and blocks, one after the other."""
+
+    def __init__(self) -> None:
+        self._rows = array("q")
+
+    def rows(self) -> bytes:
+        return self._rows.tobytes()
+
+    def see(self, role: int, tensors: Iterable[Any]) -> None:
+        now = _tap.clock()
+        for tensor in tensors:
+            block = _block(role, tensor)
+            if block is not None:
+                self._rows.extend((now, role, *block))
+
+
+def _block(role: int, tensor: Any) -> tuple[int, int, int] | None:
+    """Number, bytes and version of a tensor's memory; None for what is no tensor, and for inputs that a graph's op made."""
+    block = getattr(tensor, "_a", None)
+    if not isinstance(block, np.ndarray) or (role == _roles.INPUT and _is_made(tensor)):
+        return None
+    token = tensor._v
+    if token is None:
+        token = tensor._v = Storage()
+    while isinstance(block.base, np.ndarray):
+        block = block.base
+    return id(token), block.nbytes, view_version(token)
 
 
 def _is_made(tensor: Any) -> bool:

@@ -1,22 +1,14 @@
 /* Calls of nn.Module. */
 
-/* The call of an nn.Module. While it runs, `entry` is on the lane's list of open regions. */
+/* A call under way. While it runs, `entry` is on the lane's list of open regions. */
 typedef struct {
-    PyObject_HEAD
-    PyObject *module, *lane, *entry;
+    Lane *lane; /* NULL where nothing records */
+    PyObject *entry;
+    int64_t start, event, stack;
     long long outer;
-} ModuleCall;
-static PyTypeObject *module_call_type;
+} Call;
 
-static PyObject *module_call(PyObject *helper, PyObject *module) {
-    ModuleCall *made = PyObject_New(ModuleCall, module_call_type);
-    if (made) {
-        made->module = Py_NewRef(module);
-        made->lane = made->entry = NULL;
-        made->outer = 0;
-    }
-    return (PyObject *)made;
-}
+static PyObject *open_name, *root_name, *forward_name; /* attributes of lanes, and of modules */
 
 /* Whether a weak reference still leads to an object that lives, as the caller knows. */
 static int leads_to(PyObject *reference, PyObject *object) {
@@ -35,18 +27,33 @@ static PyObject *known_module(PyObject *module, Lane *lane) {
     Py_XDECREF(key);
     if (known && leads_to(PyTuple_GET_ITEM(known, 0), module))
         return Py_NewRef(known);
-    PyObject *root = PyErr_Occurred() ? NULL : PyObject_GetAttrString((PyObject *)lane, "root");
+    PyObject *root = PyErr_Occurred() ? NULL : PyObject_GetAttr((PyObject *)lane, root_name);
     known = root ? PyObject_CallFunctionObjArgs(given.meet_module, module, root, NULL) : NULL;
     Py_XDECREF(root);
     return known;
 }
 
+/* How many frames lie below that of the call itself. */
+static int64_t frames_below(void) {
+    int64_t count = 0;
+#if defined(RAW_FRAMES)
+    for (_PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame; frame; frame = frame->previous)
+        count++;
+#else
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame) {
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+        count++;
+    }
+#endif
+    return count ? count - 1 : 0;
+}
+
 static int64_t longer_chain(int64_t outer, PyObject *name, int64_t event) {
     static Ints key;
-    key.used = 0;
-    if (given.flags & STACKS)
-        put_frames(&key);
-    int64_t below = key.used ? key.used / 2 - 1 : 0; /* the frame on top is that of the call itself */
+    int64_t below = given.flags & STACKS ? frames_below() : 0;
     key.used = 0;
     put(&key, outer);
     put(&key, event);
@@ -65,32 +72,48 @@ static int64_t longer_chain(int64_t outer, PyObject *name, int64_t event) {
     return id;
 }
 
-static PyObject *module_enter(ModuleCall *self, PyObject *unused) {
+/* [start, event, sequence number, inputs, stack], as regions in Python are listed. */
+static PyObject *entry_of(const Call *call) {
+    int64_t values[] = {call->start, call->event, -1, 0, call->stack};
+    PyObject *entry = PyList_New(5);
+    for (int i = 0; entry && i < 5; i++) {
+        PyObject *value = PyLong_FromLongLong(values[i]);
+        if (value)
+            PyList_SET_ITEM(entry, i, value);
+        else
+            Py_CLEAR(entry);
+    }
+    return entry;
+}
+
+static int enter_call(Call *call, PyObject *module) {
     Lane *lane = given.recording ? lane_here() : NULL;
     if (!lane)
-        return Py_NewRef(self);
-    self->outer = lane->chain;
-    if (!lane->chain && PyObject_SetAttrString((PyObject *)lane, "root", self->module) < 0)
-        return NULL;
-    PyObject *known = known_module(self->module, lane), *open = NULL;
+        return 0;
+    call->outer = lane->chain;
+    if (!lane->chain && PyObject_SetAttr((PyObject *)lane, root_name, module) < 0)
+        return -1;
+    PyObject *known = known_module(module, lane), *open = NULL;
     if (!known)
-        return NULL;
-    int64_t event = PyLong_AsLongLong(PyTuple_GET_ITEM(known, 2));
-    int64_t chain = longer_chain(lane->chain, PyTuple_GET_ITEM(known, 1), event);
-    int64_t stack = given.flags & STACKS && lane->listening && given.add_stack ? stack_id(lane) : 0;
+        return -1;
+    call->event = PyLong_AsLongLong(PyTuple_GET_ITEM(known, 2));
+    int64_t chain = longer_chain(lane->chain, PyTuple_GET_ITEM(known, 1), call->event);
+    call->stack = given.flags & STACKS && lane->listening && given.add_stack ? stack_id(lane) : 0;
     Py_DECREF(known);
-    if (!PyErr_Occurred() && (open = PyObject_GetAttrString((PyObject *)lane, "open")))
-        self->entry = Py_BuildValue("[LLiiL]", (long long)now(), (long long)event, -1, 0, (long long)stack);
-    if (self->entry && PyList_Append(open, self->entry) == 0) {
-        self->lane = Py_NewRef(lane);
+    if (!PyErr_Occurred() && (open = PyObject_GetAttr((PyObject *)lane, open_name))) {
+        call->start = now();
+        call->entry = entry_of(call);
+    }
+    if (call->entry && PyList_Append(open, call->entry) == 0) {
+        call->lane = (Lane *)Py_NewRef((PyObject *)lane);
         lane->chain = chain;
     }
     Py_XDECREF(open);
-    return PyErr_Occurred() ? NULL : Py_NewRef(self);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static int no_longer_open(PyObject *lane, PyObject *entry) {
-    PyObject *open = PyObject_GetAttrString(lane, "open");
+    PyObject *open = PyObject_GetAttr(lane, open_name);
     if (!open)
         return -1;
     int failed = 0;
@@ -103,40 +126,46 @@ static int no_longer_open(PyObject *lane, PyObject *entry) {
     return failed;
 }
 
-static PyObject *module_exit(ModuleCall *self, PyObject *const *unused, Py_ssize_t count) {
-    Lane *lane = (Lane *)self->lane;
-    if (!lane)
-        Py_RETURN_NONE;
-    lane->chain = self->outer;
-    if ((!self->outer && PyObject_SetAttrString(self->lane, "root", Py_None) < 0) || no_longer_open(self->lane, self->entry) < 0)
-        return NULL;
-    if (given.recording) {
-        int64_t values[5];
-        for (int i = 0; i < 5; i++)
-            values[i] = PyLong_AsLongLong(PyList_GET_ITEM(self->entry, i));
-        put_row(lane, values[0], now(), values[1], values[2], values[3], values[4]);
+static int leave_call(Call *call) {
+    Lane *lane = call->lane;
+    lane->chain = call->outer;
+    if ((!call->outer && PyObject_SetAttr((PyObject *)lane, root_name, Py_None) < 0) ||
+        no_longer_open((PyObject *)lane, call->entry) < 0)
+        return -1;
+    if (given.recording)
+        put_row(lane, call->start, now(), call->event, -1, 0, call->stack);
+    return 0;
+}
+
+/* call_module(module, args, kwargs, hooked, announce): forward in a region of its own. `hooked` runs it between hooks, and
+   `announce` is told of the call; either may be None. */
+static PyObject *call_module(PyObject *helper, PyObject *const *args, Py_ssize_t count) {
+    if (count != 5)
+        return PyErr_Format(PyExc_TypeError, "expected 5 arguments, got %zd", count);
+    Call call = {NULL};
+    PyObject *result = NULL, *told = NULL, *forward = NULL;
+    int failed = enter_call(&call, args[0]);
+    if (!failed && args[4] != Py_None) {
+        told = PyObject_Vectorcall(args[4], args, 3, NULL);
+        failed = !told;
+        Py_XDECREF(told);
     }
-    Py_CLEAR(self->lane);
-    Py_RETURN_NONE;
+    if (!failed && args[3] != Py_None)
+        result = PyObject_Vectorcall(args[3], args, 3, NULL);
+    else if (!failed && (forward = PyObject_GetAttr(args[0], forward_name)))
+        result = PyObject_Call(forward, args[1], args[2]);
+    Py_XDECREF(forward);
+    if (call.lane) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
+        if (leave_call(&call) < 0)
+            PyErr_WriteUnraisable(args[0]);
+        PyErr_Restore(type, error, traceback);
+    }
+    Py_XDECREF(call.lane);
+    Py_XDECREF(call.entry);
+    return result;
 }
-
-static void module_call_dealloc(ModuleCall *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(self->module);
-    Py_XDECREF(self->lane);
-    Py_XDECREF(self->entry);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
-static PyMethodDef module_call_methods[] = {
-    {"__enter__", (PyCFunction)module_enter, METH_NOARGS, NULL},
-    {"__exit__", (PyCFunction)(void (*)(void))module_exit, METH_FASTCALL, NULL},
-    {NULL}};
-static PyType_Slot module_call_slots[] = {
-    {Py_tp_dealloc, module_call_dealloc}, {Py_tp_methods, module_call_methods}, {0, NULL}};
-static PyType_Spec module_call_spec = {"mindtorch_v2._helper.ModuleCall", sizeof(ModuleCall), 0, Py_TPFLAGS_DEFAULT,
-                                       module_call_slots};
 
 static PyObject *connect_modules(PyObject *module, PyObject *args) {
     PyObject *modules, *meet, *add_chain;

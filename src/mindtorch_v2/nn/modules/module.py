@@ -226,10 +226,13 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             )  # fmt: skip
         except KeyError as error:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {error}") from None
-        if _SLOT.flags & _MODULES and _SLOT.recorder is not None:
-            with _SLOT.recorder.module(self):
-                if _roles.LISTENERS:
-                    _roles.announce_call(self, (*args, *kwargs.values()))
+        if _SLOT.flags & _MODULES and (recorder := _SLOT.recorder) is not None:
+            announce = _roles.announce_call if _roles.LISTENERS else None
+            if recorder.call_module is not None and _SLOT.watcher is None:
+                return recorder.call_module(self, args, kwargs, module_hooks.call if hooked else None, announce)
+            with recorder.module(self):
+                if announce is not None:
+                    announce(self, args, kwargs)
                 return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
         return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
 
