@@ -30,6 +30,7 @@
 #include "_native/kernels/channels.h"
 #include "_native/kernels/places.h"
 #include "_native/kernels/pooling.h"
+#include "_native/kernels/ordering.h"
 #include "_native/kernels/joining.h"
 #include "_native/kernels/recurrent.h"
 #include "_native/kernels/depthwise.h"
@@ -172,6 +173,8 @@ static PyMethodDef methods[] = {
     METHOD("cumsum", cumsum),
     METHOD("cumprod", cumprod),
     METHOD("running_extremes", running_extremes),
+    METHOD("sort_rows", sort_rows),
+    METHOD("triangle", triangle),
     METHOD("swap_in_turn", swap_in_turn),
     METHOD("uniforms", uniforms),
     METHOD("stretch", stretch),

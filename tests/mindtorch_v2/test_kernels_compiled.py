@@ -22,6 +22,7 @@ from mindtorch_v2.kernels import (
     indexing,
     lstm,
     normalize,
+    order,
     pool,
     reduce,
     scan,
@@ -571,3 +572,25 @@ def test_picked_losses() -> None:
     assert C.sum_picked(x, target, -8) is None
     assert C.sum_picked(x, target, 1 << 70) is None
     assert not C.pick(x.astype(float), target, -7, losses)
+
+
+@needs_compiled
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_short_rows_in_order(dim: int, descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.round(2 * normal(7, 9))
+    x[1, ::3], x[2] = np.nan, [0.0, -0.0, np.inf, -np.inf, np.nan, 1, 1, -np.inf, np.inf]
+    fused = *order.sort(x, dim, descending), *order.topk(x, 3, dim, descending)
+    monkeypatch.setattr(order, "C", None)
+    for got, wanted in zip(fused, (*order.sort(x, dim, descending), *order.topk(x, 3, dim, descending)), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@needs_compiled
+@pytest.mark.parametrize("diagonal", [-9, -1, 0, 2, 9])
+def test_triangles(diagonal: int) -> None:
+    x, out = normal(2, 4, 5), np.empty((2, 4, 5), F32)
+    for lower, wanted in ((True, np.tril(x, diagonal)), (False, np.triu(x, diagonal))):
+        assert C.triangle(x, diagonal, lower, out)
+        np.testing.assert_array_equal(out, wanted)
+    assert not C.triangle(x[0, 0], diagonal, True, out[0, 0])

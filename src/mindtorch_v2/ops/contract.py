@@ -20,7 +20,7 @@ from .._front import front
 from .._op import composite, op
 from .._tensor import Tensor, make
 from ..kernels.precision import widened
-from .matrix import bmm, conj, dot, matmul, mm, unsafe_view
+from .matrix import bmm, conj, dot, graph_wanted, matmul, mm, product, unsafe_view
 from .view import expand, permute, reshape, unsqueeze
 
 # --- einsum -----------------------------------------------------------------------------------------------------------
@@ -191,8 +191,54 @@ def sumproduct_pair(left: Any, right: Any, summed: list[int]) -> Any:
     return permute(bmm(left, right).view(shape), tuple(order.index(d) for d in range(len(a))))
 
 
-@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
+@functools.lru_cache(maxsize=256)
+def _product_plan(equation: str, ndims: tuple[int, int]) -> tuple[tuple[int, ...], ...] | None:
+    """How two operands become batches of matrices and their product the result: the order of each one's dimensions, how
+    many are of the batch, of the left alone and summed; None where that takes more than one product."""
+    (left, right), output, _ = _plan(equation, ndims)
+    shared = set(left) & set(right)
+    alone = set(left) ^ shared | set(right) ^ shared
+    if len({*left}) != len(left) or len({*right}) != len(right) or not alone <= set(output):
+        return None
+    batch = [label for label in output if label in shared]
+    lefts, rights = ([label for label in output if label in alone and label in side] for side in (left, right))
+    summed = [label for label in left if label in shared and label not in output]
+    made = [*batch, *lefts, *rights]
+    return (
+        tuple(left.index(label) for label in (*batch, *lefts, *summed)),
+        tuple(right.index(label) for label in (*batch, *summed, *rights)),
+        tuple(made.index(label) for label in output),
+        (len(batch), len(lefts), len(summed)),
+    )
+
+
+def _einsum_quickly(equation: str, tensors: Sequence[Any], path: Any) -> Any:
+    """One product of arrays where that is all there is to do and nobody sees the steps."""
+    left, right = tensors[0]._a, tensors[1]._a
+    plan = _product_plan(equation, (left.ndim, right.ndim))
+    if plan is None or left.dtype is not right.dtype or left.dtype.kind != "f" or graph_wanted(*tensors):
+        return _contracted(equation, tensors, path)
+    a, b = left.transpose(plan[0]), right.transpose(plan[1])
+    batch, alone, summed = plan[3]
+    before, inner, after = a.shape[: batch + alone], a.shape[batch + alone :], b.shape[batch + summed :]
+    if not summed and (batch or plan[2] != tuple(sorted(plan[2]))):
+        return _contracted(equation, tensors, path)
+    if 1 in a.shape or 1 in b.shape or b.shape[: batch + summed] != before[:batch] + inner:
+        return _contracted(equation, tensors, path)
+    n, k = math.prod(before[:batch]), math.prod(inner)
+    made = product(a.reshape(n, math.prod(before[batch:]), k), b.reshape(n, k, math.prod(after)))
+    return make(made.reshape(before + after).transpose(plan[2]))
+
+
+@composite(
+    "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    fast=("len(tensors) == 2 and path is None", _einsum_quickly),
+)
 def _einsum(equation: str, tensors: Sequence[Any], path: Any) -> Any:
+    return _contracted(equation, tensors, path)
+
+
+def _contracted(equation: str, tensors: Sequence[Any], path: Any) -> Any:
     spelled, output, order = _plan(equation, tuple(x._a.ndim for x in tensors))
     aligned = [_aligned(x, labels, order, i) for i, (x, labels) in enumerate(zip(tensors, spelled))]
     _check_sizes(aligned, order)

@@ -24,7 +24,7 @@ from .view import copied as rearranged
 # Conversions that raise no flags of floating point, and keep the order in memory.
 _WITHOUT_FLAGS = (
     "device is None and memory_format is None and dtype is not None and (input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
-    " or dtype.np is F64 and input._a.dtype is F32) and input._a.flags.c_contiguous"
+    " or dtype.np is F64 and input._a.dtype is F32 or dtype.np is BOOL and input._a.dtype.kind in 'if') and input._a.flags.c_contiguous"
 )
 
 
@@ -99,6 +99,8 @@ def _converted(t: Tensor, wanted: Any) -> Tensor | None:
     """What `to` gives for a plain tensor that nobody watches, and a dtype or the CPU; None for all else."""
     if _tap.NAMESPACE["HOOK"] or type(t) not in FAST:
         return None
+    if type(wanted) in FAST:
+        wanted = FROM_NUMPY[wanted._a.dtype]
     if type(wanted) is DType:
         if t._a.dtype is wanted.np:
             return t
@@ -107,12 +109,24 @@ def _converted(t: Tensor, wanted: Any) -> Tensor | None:
     return t if wanted is not None and _device.is_plain_cpu(wanted) else None
 
 
+def _converted_by(t: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> Tensor | None:
+    """The same for other arguments of `to`: a dtype and a device, by name or one after the other."""
+    if len(args) == 2 and dtype is None and device is None:
+        device, dtype = args
+    elif args:
+        return None
+    if dtype is None or device is None:
+        return _converted(t, device if dtype is None else dtype)
+    return _converted(t, dtype) if _device.is_plain_cpu(device) and type(dtype) is DType else None
+
+
 @front("to")
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
        memory_format: Any = None, other: Any = None) -> Tensor:  # fmt: skip
     """The tensor in another dtype or on another device; itself where nothing changes."""
-    if len(args) == 1 and dtype is device is memory_format is other is None and not (copy or non_blocking):
-        quick = _converted(self, args[0])
+    if memory_format is other is None and not copy and len(args) < 3:
+        plain = len(args) == 1 and dtype is None and device is None
+        quick = _converted(self, args[0]) if plain else _converted_by(self, args, dtype, device)
         if quick is not None:
             return quick
     flags: list[Any] = []
@@ -256,6 +270,10 @@ def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    known = FROM_NUMPY.get(ndarray.dtype)
+    if known is not None and known.np is ndarray.dtype and type(ndarray) is np.ndarray and ndarray.size > 1:
+        if ndarray.flags.c_contiguous:  # hence no stride is negative
+            return _on_memory_of(ndarray)
     return _on_memory_of(usable(ndarray))
 
 

@@ -254,6 +254,10 @@ def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
     if not _unwatched(self):
         return None
     if not _is_plain(parts):
+        if len(parts) == 2 and parts[1] is None and type(parts[0]) is slice and self._a.ndim:
+            first = parts[0]
+            if first.start is first.stop is first.step is None:
+                return unsqueeze(self, 1)
         return _quickly_unsqueezed(self, parts) if _BASIC.issuperset(map(type, parts)) else None
     try:
         # The ellipsis keeps a single element an array.

@@ -466,7 +466,7 @@ def _matmul(self: Any, other: Any) -> Any:
         return dot(self, other) if m == 1 else mv(self, other)
     if m == 1 and n == 2:
         return mm(unsqueeze(self, 0), other).squeeze_(0)
-    if n == 2 and not _tap.NAMESPACE["HOOK"] and self._a.flags.c_contiguous and not _graph_wanted(self, other):
+    if n == 2 and not _tap.NAMESPACE["HOOK"] and self._a.flags.c_contiguous and not graph_wanted(self, other):
         if _multiplies(self._a, other._a):
             *lead, last = self._a.shape
             return make(product(self._a.reshape(math.prod(lead), last), other._a).reshape(*lead, other._a.shape[1]))
@@ -505,7 +505,7 @@ def _folded(self: Any, other: Any) -> Any:
     return result.mT.contiguous() if flipped else result
 
 
-def _graph_wanted(*tensors: Any) -> bool:
+def graph_wanted(*tensors: Any) -> bool:
     return grad_mode.is_grad_enabled() and any(graph.edge(x) is not None for x in tensors)
 
 
@@ -529,7 +529,7 @@ def _batched(self: Any, other: Any) -> Any:
         if b[0] == 1 and graph.edge(other) is not None:
             return matmul(self, other.squeeze(0))
     quiet = not _tap.NAMESPACE["HOOK"]
-    if quiet and not _graph_wanted(self, other) and _multiplies(self._a, other._a):
+    if quiet and not graph_wanted(self, other) and _multiplies(self._a, other._a):
         return make(np.matmul(self._a, other._a))
     batch = batch_a
     if batch_a != batch_b:

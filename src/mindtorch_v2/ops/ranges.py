@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -166,6 +167,8 @@ def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
         return np.empty(0, d.np)
     if steps == 1:
         return np.asarray([start]).astype(d.np)
+    if d is _dtype.float32 and steps <= _FEW and type(start) in _REAL and type(end) in _REAL:
+        return _few_between(np.float32(start), np.float32(end), steps)
     work = d.np if d.category == 3 or d is _dtype.float64 else np.float64 if d.category < 2 else np.float32
     start, end = np.asarray(start).astype(work), np.asarray(end).astype(work)
     step = ((end - start) / np.asarray(steps - 1).astype(work)).astype(work)
@@ -173,6 +176,23 @@ def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
     lower = start + step * index.astype(work)
     upper = end - step * (steps - 1 - index).astype(work)
     return np.where(index < steps // 2, lower, upper).astype(d.np)
+
+
+_FEW, _REAL = 1024, (int, float)
+
+
+@functools.lru_cache(maxsize=64)
+def _places(steps: int) -> Any:
+    """The number of each step, up to the middle counted from the first, beyond from the last one backwards."""
+    return np.concatenate([np.arange(steps // 2), np.arange(steps // 2 - steps + 1, 1)]).astype(np.float32)
+
+
+def _few_between(start: np.float32, end: np.float32, steps: int) -> Any:
+    """`linspace_array` of few single precision numbers."""
+    values: Any = _places(steps) * ((end - start) / np.float32(steps - 1))
+    values[: steps // 2] += start
+    values[steps // 2 :] += end
+    return values
 
 
 def whole_number(value: Any, d: DType) -> int:
@@ -229,6 +249,9 @@ def _linear_range(name: str, array: Any) -> None:
 
     def public(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, out: Any = None, dtype: Any = None,
                layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+        if name == "linspace" and type(steps) is int and 1 < steps <= _FEW and out is None and not requires_grad:
+            if type(start) in _REAL and type(end) in _REAL and quick_dtype(dtype, device) is _dtype.float32.np:
+                return make(_few_between(np.float32(start), np.float32(end), steps))
         if steps is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "steps"')
         if isinstance(steps, float):

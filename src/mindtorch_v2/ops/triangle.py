@@ -15,6 +15,7 @@ from .._meta import MetaArray, meta
 from .._op import composite, in_place, mutating, op
 from .._tensor import Tensor, bump, make
 from ..kernels.checks import not_implemented
+from ..kernels.compiled import C
 from ..kernels.passes import NUMBERS
 from . import creation
 from .convert import item
@@ -148,6 +149,10 @@ def _triangle(name: str, function: Any) -> Any:
         rows, columns = a.shape[-2:]
         if type(a) is MetaArray or rows * columns > 65536:
             return function(a, diagonal)
+        if C is not None and type(diagonal) is int:
+            out = np.empty(a.shape, a.dtype)
+            if C.triangle(a, diagonal, lower, out):
+                return out
         zero = NUMBERS[a.dtype].zero if a.dtype in NUMBERS else a.dtype.type(0)
         if lower:
             return np.where(_lower(rows, columns, diagonal), a, zero)
