@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .._device import CPU, device
 from .._fork import held_while_forking
-from ..kernels.compiled import C, stand_in
+from ..kernels.compiled import C
 
 Words = npt.NDArray[np.int64]  # of 32 bits each
 Words32 = npt.NDArray[np.uint32]
@@ -32,7 +32,6 @@ _MASK24 = np.array((1 << 24) - 1, np.uint32)
 _ULP24 = np.array(2.0**-24, np.float32)
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
 _ULP53 = np.array(2.0**-53)
-_multiply = stand_in(np.multiply)
 _NOTHING = np.empty(0, np.int64)
 _HALF_WORD = np.array(32, np.uint64)
 _BULK = 1024  # from here on RandomState's bulk reading wins over pairing raw words
@@ -61,17 +60,18 @@ class Engine:
     """A stream of 32-bit words. Whoever draws holds `lock` for the whole of one operation."""
 
     __slots__ = (
-        "_ahead", "_at", "_bits", "_fresh", "_made", "_position", "_reader", "lock", "next_float_normal", "next_normal",
-        "seed",
+        "_ahead", "_at", "_bits", "_block", "_fresh", "_made", "_position", "_reader", "lock", "next_float_normal",
+        "next_normal", "seed",
     )  # fmt: skip
 
     def __init__(self, seed: int) -> None:
         self._made = False
+        self._block: Any = None if C is None else np.empty(_BLOCK // 2, np.int64)  # where there is a compiled stream
         self.lock = threading.Lock()
         self.reseed(seed)
 
     def __getattr__(self, name: str) -> Any:
-        """The stream itself is made when first drawn from: NumPy loads its random module only then."""
+        """NumPy's stream is made when first drawn from: NumPy loads its random module only then."""
         if name not in ("_bits", "_reader") or self._made:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._made = True
@@ -83,7 +83,9 @@ class Engine:
     def reseed(self, seed: int) -> None:
         """Start over from `seed` (64 bits are remembered, the low 32 are used, as in torch)."""
         self.seed = seed
-        if self._made:
+        if self._block is not None:
+            C.seed_words(self._block, seed & 0xFFFFFFFF)
+        elif self._made:
             self._reader.seed(seed & 0xFFFFFFFF)
         self._forget(_BLOCK)
         self._fresh = True  # nothing drawn yet: torch saves this as next=0, an exhausted block as next=624
@@ -93,22 +95,21 @@ class Engine:
     # Words are read ahead to the end of NumPy's block, but never beyond: `save` can then tell where the stream is.
 
     def _forget(self, position: int) -> None:
-        """Nothing is read ahead, and NumPy stands at `position` of its block."""
+        """Nothing is read ahead, and the stream stands at `position` of its block."""
         self._ahead, self._at, self._position = _NOTHING, 0, position
 
     def _read(self, n: int) -> Words:
-        """The next `n` words of NumPy's, whatever was read ahead."""
+        """The next `n` words of NumPy's stream, whatever was read ahead."""
         if n:
             self._position = (self._position + n - 1) % _BLOCK + 1
         words: Words = self._bits.random_raw(n).view(np.int64)
         return words
 
-    def _filled(self, uniform: Any) -> bool:
-        """Fill an array with numbers from [0, 1) of words that were read ahead; False if these are not enough."""
-        if C is None or not C.uniforms(self._ahead, self._at, uniform):
-            return False
-        self._at += uniform.size if uniform.itemsize == 4 else 2 * uniform.size
-        return True
+    def _fill(self, out: npt.NDArray[Any]) -> None:
+        """Fill a contiguous array with words or uniform numbers of the compiled stream, which needs no reading ahead."""
+        if out.size:
+            self._position = C.random_words(self._block, self._position, out)
+            self._fresh = False
 
     def words32(self, n: int) -> Words32:
         """The next `n` words."""
@@ -116,6 +117,10 @@ class Engine:
 
     def words(self, n: int) -> Words:
         """The next `n` words, which nobody may change."""
+        if self._block is not None:
+            made: Words = np.empty(n, np.int64)
+            self._fill(made)
+            return made
         start = self._at
         self._at = end = start + n
         if end <= self._ahead.size:
@@ -139,7 +144,7 @@ class Engine:
 
     def words64(self, n: int) -> Words64:
         """The next `n` pairs of words as 64-bit integers, first word on top."""
-        if n < _BULK:
+        if n < _BULK or self._block is not None:
             return _paired(self.words(2 * n))
         words = self._ahead[self._at :]
         if words.size % 2:
@@ -152,14 +157,14 @@ class Engine:
 
     def doubles(self, n: int) -> Doubles:
         """`n` uniform numbers in [0, 1) of 53 bits, two words each."""
-        if n <= _BLOCK:
-            uniform: Doubles = np.empty(n, np.float64)
-            if self._filled(uniform):
-                return uniform
+        if self._block is not None:
+            made: Doubles = np.empty(n, np.float64)
+            self._fill(made)
+            return made
         words = self.words64(n)
         words &= _MASK53
         # Signed integers convert faster, and 53 bits leave the sign alone.
-        uniform = words.view(np.int64).astype(np.float64)
+        uniform: Doubles = words.view(np.int64).astype(np.float64)
         uniform *= _ULP53
         return uniform
 
@@ -179,28 +184,29 @@ class Engine:
 
     def fill_floats(self, out: Floats) -> None:
         """Fill a contiguous array with such numbers."""
-        start, size = self._at, out.size
-        if start + size <= self._ahead.size and C is not None and C.uniforms(self._ahead, start, out):
-            self._at = start + size
+        if self._block is not None:
+            self._fill(out)
             return
         flat = out.reshape(-1)
-        for start in range(0, size, CHUNK):
+        for start in range(0, flat.size, CHUNK):
             part = flat[start : start + CHUNK]
-            words = self.words(part.size)
-            if C is None or not C.uniforms(words, 0, part):
-                part[...] = (words.astype(np.uint32) & _MASK24).view(np.int32)  # as in `doubles`
-                _multiply(part, _ULP24, out=part)
+            part[...] = (self.words32(part.size) & _MASK24).view(np.int32)  # as in `doubles`
+            part *= _ULP24
 
     def save(self) -> State:
         """The state as torch lays it out."""
-        position: Any = self._bits.state["state"]
-        following = position["pos"] - (self._ahead.size - self._at)
+        if self._block is not None:
+            key, position = self._block.view(np.uint32), self._position
+        else:
+            stream: Any = self._bits.state["state"]
+            key, position = stream["key"], stream["pos"]
+        following = position - (self._ahead.size - self._at)
         state = np.zeros((), _STATE)
         state["seed"] = self.seed
         state["left"] = _BLOCK + 1 - following
         state["seeded"] = 1
         state["next"] = 0 if self._fresh else following
-        state["key"] = position["key"]
+        state["key"] = key
         if self.next_normal is not None:
             state["has_next_normal"], state["next_normal"] = 1, self.next_normal
         if self.next_float_normal is not None:
@@ -216,7 +222,10 @@ class Engine:
         if not (state["seeded"] and 0 < left <= _BLOCK and following <= _BLOCK and in_step):
             raise RuntimeError("Invalid mt19937 state")
         key = state["key"].astype(np.uint32)
-        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK + 1 - left}}
+        if self._block is not None:
+            self._block.view(np.uint32)[:] = key
+        else:
+            self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK + 1 - left}}
         self._forget(_BLOCK + 1 - left)
         self._fresh = left == 1 and following == 0
         self.seed = int(state["seed"])

@@ -1,6 +1,58 @@
 /* Random numbers of the words that a generator gives. Every step is rounded as torch's own loops round it, so products
  * and sums are fused where it says so, and nowhere else. */
 
+/* MT19937 (Matsumoto and Nishimura, 1998): a block of 624 words, of which each gives a random word in turn. */
+enum { BLOCK = 624, MIDDLE = 397 };
+
+INLINE uint32_t twisted(uint32_t high, uint32_t low, uint32_t far) {
+    uint32_t both = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return far ^ (both >> 1) ^ (-(both & 1u) & 0x9908b0dfu);
+}
+
+WIDE static void next_block(uint32_t *key) {
+    int i = 0;
+    for (; i < BLOCK - MIDDLE; i++) key[i] = twisted(key[i], key[i + 1], key[i + MIDDLE]);
+    for (; i < BLOCK - 1; i++) key[i] = twisted(key[i], key[i + 1], key[i + MIDDLE - BLOCK]);
+    key[i] = twisted(key[i], key[0], key[MIDDLE - 1]);
+}
+
+WIDE static void temper(const uint32_t *key, int64_t *out, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint32_t y = key[i];
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9d2c5680u;
+        y ^= (y << 15) & 0xefc60000u;
+        out[i] = y ^ (y >> 18);
+    }
+}
+
+/* Whether an object is the memory of a block: 312 numbers of int64. */
+INLINE int is_block(PyObject *object) { return writable(object, I64) && count_of(object) * 2 == BLOCK; }
+
+/* seed_words(block, seed): a block from 32 bits; it is used up. */
+static PyObject *seed_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_block(args[0])) Py_RETURN_FALSE;
+    uint32_t *key = data_of(args[0]);
+    unsigned long seed = PyLong_AsUnsignedLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    key[0] = (uint32_t)seed;
+    for (uint32_t i = 1; i < BLOCK; i++) key[i] = 1812433253u * (key[i - 1] ^ (key[i - 1] >> 30)) + i;
+    Py_RETURN_TRUE;
+}
+
+/* The next n words of a block of which `position` are used, and of those after it; how many of the last are used then. */
+static Py_ssize_t draw(uint32_t *key, Py_ssize_t position, int64_t *out, Py_ssize_t n) {
+    for (Py_ssize_t part; n; n -= part, out += part, position += part) {
+        if (position == BLOCK) {
+            next_block(key);
+            position = 0;
+        }
+        part = n < BLOCK - position ? n : BLOCK - position;
+        temper(key + position, out, part);
+    }
+    return position;
+}
+
 WIDE static void uniform_loop(const int64_t *words, float *out, Py_ssize_t n) {
     SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = (float)(int32_t)(words[i] & 0xffffff) * 0x1p-24f;
 }
@@ -10,23 +62,31 @@ WIDE static void wide_uniform_loop(const int64_t *words, double *out, Py_ssize_t
         out[i] = (double)((words[2 * i] & 0x1fffff) << 32 | words[2 * i + 1]) * 0x1p-53;
 }
 
-/* uniforms(words, start, out): numbers from [0, 1) of the random words of 32 bits (kept as int64) from `start` on: 24 bits
- * of a word for float32, 53 bits of two for float64. */
-static PyObject *uniforms(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !readable(args[0], I64) || !PyLong_Check(args[1])) Py_RETURN_FALSE;
-    int wide = writable(args[2], F64);
-    if (!wide && !writable(args[2], F32)) Py_RETURN_FALSE;
-    Py_ssize_t start = PyLong_AsSsize_t(args[1]), n = count_of(args[2]);
-    if (start == -1 && PyErr_Occurred()) return NULL;
-    if (start < 0 || start + (wide ? 2 * n : n) > count_of(args[0])) Py_RETURN_FALSE;
-    const int64_t *words = (const int64_t *)data_of(args[0]) + start;
+/* random_words(block, position, out): the next words (kept as int64), or the next numbers from [0, 1), each of 24 bits of
+ * a word for float32 and of 53 bits of two for float64; the position after them. None for other arrays. */
+static PyObject *random_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !is_block(args[0]) || !PyLong_Check(args[1])) Py_RETURN_NONE;
+    int whole = writable(args[2], I64), wide = writable(args[2], F64);
+    if (!whole && !wide && !writable(args[2], F32)) Py_RETURN_NONE;
+    Py_ssize_t position = PyLong_AsSsize_t(args[1]), n = count_of(args[2]);
+    if (PyErr_Occurred()) return NULL;
+    if (position < 0 || position > BLOCK) Py_RETURN_NONE;
+    uint32_t *key = data_of(args[0]);
+    float *single = data_of(args[2]);
+    double *twice = data_of(args[2]);
     BEGIN(n)
-    if (wide)
-        wide_uniform_loop(words, data_of(args[2]), n);
-    else
-        uniform_loop(words, data_of(args[2]), n);
+    if (whole) position = draw(key, position, data_of(args[2]), n);
+    for (Py_ssize_t start = 0; !whole && start < n; start += BLOCK / 2) {
+        int64_t words[BLOCK];
+        Py_ssize_t part = n - start < BLOCK / 2 ? n - start : BLOCK / 2;
+        position = draw(key, position, words, wide ? 2 * part : part);
+        if (wide)
+            wide_uniform_loop(words, twice + start, part);
+        else
+            uniform_loop(words, single + start, part);
+    }
     END
-    Py_RETURN_TRUE;
+    return PyLong_FromSsize_t(position);
 }
 
 WIDE static void stretch_loop(float *x, float low, float high, Py_ssize_t n) {
