@@ -252,3 +252,20 @@ def test_kthvalue(n):
     assert a[where] == 3
     with pytest.raises(RuntimeError, match="selected number k out of range for dimension 0"):
         rank.kthvalue(a, n + 1)
+
+
+@pytest.mark.parametrize(
+    "kernel", [rank.median_dim, rank.nanmedian_dim, rank.mode, lambda a, *rest: rank.kthvalue(a, 2, *rest)]
+)
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_an_index_does_not_keep_the_order_it_was_found_in(kernel, keepdim) -> None:
+    _, index = kernel(np.arange(600.0).reshape(3, 200), 1, keepdim)
+    assert index.flags.c_contiguous
+    assert index.base is None or index.base.nbytes == index.nbytes
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_kept_dimension_has_a_stride_as_any_other(dim: int) -> None:
+    a = np.arange(24, dtype=F32).reshape(4, 6)
+    for result in (total(a, (dim,), True), reduce.var(a, dim, 1, True), reduce.sum(a, dim, True)):
+        assert result.strides == np.empty(result.shape, F32).strides

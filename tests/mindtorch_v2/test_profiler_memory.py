@@ -1,5 +1,6 @@
 """Bytes: to which events they belong, and the ones that belong to none."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2 import nn
 from mindtorch_v2.profiler import profile, record_function
 from profiler_clock import Clock, allocate, clock, free, op  # noqa: F401
 
@@ -221,3 +223,18 @@ def test_gradients_are_freed_by_the_node_they_arrived_at() -> None:
     found = {event.name.rpartition(" ")[2]: event.cpu_memory_usage for event in prof.events() if ": " in event.name}
     # The logarithm makes a gradient of 36 bytes; the exponential makes another, and frees that one.
     assert (found["LogBackward0"], found["ExpBackward0"]) == (36, 0)
+
+
+@pytest.mark.parametrize(
+    ("run", "peak"),
+    [
+        (lambda x: nn.functional.local_response_norm(x, 3), 3),
+        (lambda x: nn.functional.normalize(x, dim=2), 1 + 1 / 8),
+    ],
+)
+def test_functions_free_what_they_need_on_the_way_as_early_as_torch(run: Any, peak: float) -> None:
+    x = torch.ones(2, 4, 8)
+    with profile(profile_memory=True) as prof:
+        run(x)
+    changes = [event.cpu_memory_usage for event in prof.events() if event.cpu_parent is None]
+    assert max(itertools.accumulate(changes)) == peak * 4 * x.numel()

@@ -94,7 +94,7 @@ def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array, Array]:
     mean = total(x, (1,), True)
     mean /= n
     result = np.subtract(x, mean)
-    rstd = dot_rows(result, result)[:, None]
+    rstd = dot_rows(result, result).reshape(-1, 1)
     rstd /= n
     rstd += x.dtype.type(eps)
     np.sqrt(rstd, out=rstd)

@@ -27,6 +27,7 @@ def _placed(reduced: Array, a: Array, axis: int, keepdim: bool) -> Array:
 
 def _picked(a: Array, rows: Array, index: Array, axis: int, keepdim: bool) -> tuple[Array, Array]:
     """Value and index, where ``index`` has one entry a row."""
+    index = np.array(index)  # of its own: it may be a part of an order of all elements, which would stay with it
     values = gather_last(rows, index[..., None])[..., 0]
     return _placed(values, a, axis, keepdim), _placed(index, a, axis, keepdim)
 

@@ -400,7 +400,7 @@ def _column_moments(a: Array, correction: float, keepdim: bool) -> tuple[Array, 
     center = _divide(center, number(n, FLOAT32), out=center)
     squares = ones.dot(np.square(a - center))
     squares = _divide(squares, number(n - correction, FLOAT32), out=squares)
-    return (squares[None], center[None]) if keepdim else (squares, center)
+    return (squares.reshape(1, -1), center.reshape(1, -1)) if keepdim else (squares, center)
 
 
 def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array]:

@@ -40,10 +40,10 @@ def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) 
         # One product with ones takes half the time of a call of ``reduce``.
         if a.ndim == 2 and axes == (1,) and a.shape[1] <= ROW_TERMS:
             summed: Array = a.dot(ones[: a.shape[1]])
-            return summed[:, None] if keepdim else summed
+            return summed.reshape(-1, 1) if keepdim else summed
         if a.ndim == 2 and axes == (0,) and a.shape[0] <= COLUMN_TERMS:
             summed = ones[: a.shape[0]].dot(a)
-            return summed[None] if keepdim else summed
+            return summed.reshape(1, -1) if keepdim else summed
         if not keepdim and a.size <= ROW_TERMS and (axes is None or len(axes) == a.ndim):
             return np.asarray(a.reshape(-1).dot(ones[: a.size]))
     if a.size <= SMALL or a.dtype.kind not in "fc":

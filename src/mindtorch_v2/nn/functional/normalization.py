@@ -63,15 +63,18 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {ndim} dimensions)")
     if input.numel() == 0:
         return input
-    squares = input.mul(input)
+    scale = input.mul(input)  # one name for all that follows from it, so that each is freed when the next is there
     pads = (0, 0, size // 2, (size - 1) // 2)
     if ndim == 3:
-        mean = avg_pool2d(pad(squares.unsqueeze(1), pads), (size, 1), (1, 1), (0, 0)).squeeze(1)
+        scale = pad(scale.unsqueeze(1), pads)
+        scale = avg_pool2d(scale, (size, 1), (1, 1), (0, 0)).squeeze(1)
     else:
         shape = input.size()
-        flat = squares.view(shape[0], 1, shape[1], shape[2], -1)
-        mean = avg_pool3d(pad(flat, (0, 0, *pads)), (size, 1, 1), (1, 1, 1), (0, 0, 0)).squeeze(1).view(shape)
-    return input / mean.mul(alpha).add(k).pow(beta)
+        scale = pad(scale.view(shape[0], 1, shape[1], shape[2], -1), (0, 0, *pads))
+        scale = avg_pool3d(scale, (size, 1, 1), (1, 1, 1), (0, 0, 0)).squeeze(1)
+        scale = scale.view(shape)
+    scale = scale.mul(alpha).add(k).pow(beta)
+    return input / scale
 
 
 def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Any = None) -> Any:
@@ -79,5 +82,6 @@ def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: f
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     size = vector_norm(input, p, dims, True)
     if out is None:
-        return input / size.clamp_min(eps).expand_as(input)
+        size = size.clamp_min(eps)
+        return input / size.expand_as(input)
     return div(input, size.clamp_min_(eps).expand_as(input), out=out)
