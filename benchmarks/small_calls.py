@@ -7,6 +7,7 @@ XY = f"{X}; y = torch.full((4, 4), 2.0)"
 G = f"{X}; x.requires_grad_(True)"
 NN = "F = torch.nn.functional"
 LAYER = f"{NN}; x, w, b = torch.randn(4, 16), torch.ones(16), torch.zeros(16)"
+IMAGES = f"{NN}; x = torch.rand(2, 4, 8, 8); w = torch.rand(4, 4, 1, 1); norm = torch.nn.BatchNorm2d(4)"
 CLASSES = f"{NN}; x, target = torch.randn(8, 10), torch.randint(0, 10, (8,))"
 STEP = """
 parameters = [torch.nn.Parameter(torch.randn(16, 16)) for _ in range(10)]
@@ -92,7 +93,11 @@ MORE = [
         "torch.equal(x, y)",
         "x.masked_fill(c, 0.0)",
         "x.tril()",
-        setup=f"{XY}; k = torch.arange(16).reshape(4, 4); c = x > 1",
+        "x.sort()",
+        "x.topk(2)",
+        "torch.einsum('ij,jk->ik', x, y)",
+        "torch.matmul(b, x)",
+        setup=f"{XY}; k = torch.arange(16).reshape(4, 4); c = x > 1; b = torch.ones(2, 4, 4)",
     ),
     *calls(
         "torch.zeros(4, 4)",
@@ -126,12 +131,17 @@ MORE = [
         "x.flatten()",
         "x.reshape(-1)",
         "x[:, None]",
+        "x[:, index]",
+        "x[index, index]",
+        "x.to(b)",
+        "x.to('cpu', torch.float64)",
+        "x.shape",
         "x.to('cpu')",
         "x.float()",
         "x.double()",
         "x.cpu()",
         "x.stride()",
-        setup=f"{X}; b = torch.ones((1, 4))",
+        setup=f"{X}; b = torch.ones((1, 4)); index = torch.tensor([0, 2])",
     ),
     *calls(
         "x.sum(0)",
@@ -148,6 +158,8 @@ MORE = [
         "x.var(-1)",
         "x.std(0)",
         "x.norm()",
+        "x.norm(dim=1)",
+        "x.sum((0, 1))",
         setup=f"{X}; c = x > 1; k = torch.arange(16)",
     ),
     *calls(
@@ -155,8 +167,24 @@ MORE = [
         "F.binary_cross_entropy_with_logits(x, y)",
         "F.softplus(x)",
         "F.logsigmoid(x)",
+        "F.elu(x)",
         "F.pad(x, (1, 1))",
-        setup=f"{NN}; {X}; y = torch.ones((4, 4))",
+        "F.linear(b, x, v)",
+        setup=f"{NN}; {X}; y = torch.ones((4, 4)); b = torch.ones(2, 4, 4); v = torch.ones(4)",
+    ),
+    *calls(
+        "F.cross_entropy(x, target, reduction='none')",
+        "F.cross_entropy(x, target, ignore_index=0)",
+        setup=CLASSES,
+    ),
+    *calls(
+        "norm(x)",
+        "F.max_pool2d(x, 2)",
+        "F.avg_pool2d(x, 2)",
+        "F.adaptive_avg_pool2d(x, 1)",
+        "F.conv2d(x, w)",
+        "x.mean((2, 3))",
+        setup=IMAGES,
     ),
 ]
 

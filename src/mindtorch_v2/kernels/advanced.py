@@ -148,8 +148,10 @@ def index(a: Array, indices: Indices) -> Array:
     """``a[indices]`` as a new array in row-major order."""
     selector = _selector(a.shape, indices)
     try:
-        if len(selector) == 1 and selector[0] is not ALL and selector[0].dtype.kind != "b":
-            return a.take(selector[0], axis=0)
+        axis = len(selector) - 1
+        last: Any = selector[axis] if selector else ALL
+        if last is not ALL and last.dtype.kind != "b" and (not axis or all(given is ALL for given in selector[:axis])):
+            return a.take(last, axis)
         picked = a[selector]
     except (IndexError, np.exceptions.AxisError) as error:
         if not a.size:  # NumPy looks at the indices even where nothing is picked

@@ -6,6 +6,7 @@ unbatched inputs and the padding words ``"same"`` and ``"valid"`` are the caller
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ FEW = 1 << 14
 # ---------------------------------------------------------------------------------------------------- shapes and checks
 
 
+@functools.lru_cache(maxsize=512)
 def conv_output_shape(
     x_shape: Shape, w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape
 ) -> tuple[int, ...]:
@@ -68,6 +70,7 @@ def check_conv_input(name: str, x_shape: Shape, ndim: int) -> None:
         )
 
 
+@functools.lru_cache(maxsize=512)
 def check_conv(
     x_shape: Shape,
     w_shape: Shape,

@@ -333,6 +333,9 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         found = _quickly(self, index if kind is tuple else (index,))
         if found is not None:
             return found
+        indices = _whole_or_integers(self, index) if kind is tuple else None
+        if indices is not None:
+            return index_op(self, indices)
     basic = kind is tuple and _BASIC.issuperset(map(type, index))
     if NAMESPACE["MODES"] or type(self) not in PLAIN or (not basic and kind not in _SIMPLE and _takes_over(index)):
         handled = _offered(Tensor.__getitem__, self, index)
@@ -356,6 +359,22 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return alias_of(self) if result is self else result
 
 
+def _whole_or_integers(self: Tensor, parts: tuple[Any, ...]) -> list[Tensor | None] | None:
+    """The indices of a plain tensor by index tensors and whole slices alone; None for any other index."""
+    if NAMESPACE["HOOK"] or type(self) not in FAST or not 0 < len(parts) <= self._a.ndim:
+        return None
+    found: list[Tensor | None] = []
+    for part in parts:
+        if type(part) is Tensor and part._a.ndim and part._a.dtype is _INT64:
+            found.append(part)
+        elif type(part) is slice and part.start is part.stop is part.step is None:
+            found.append(None)
+        else:
+            return None
+    return found if found[-1] is not None else None
+
+
+_INT64 = np.dtype(np.int64)
 _SIMPLE = frozenset((int, slice, Tensor, type(None), type(Ellipsis), bool))
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 

@@ -506,7 +506,7 @@ def _folded(self: Any, other: Any) -> Any:
 
 
 def graph_wanted(*tensors: Any) -> bool:
-    return grad_mode.is_grad_enabled() and any(graph.edge(x) is not None for x in tensors)
+    return {graph.edge(x) for x in tensors} != {None} and grad_mode.is_grad_enabled()
 
 
 def _multiplies(a: Any, b: Any) -> bool:
