@@ -1,5 +1,6 @@
 """How much slower whole programs run while they are profiled, mode by mode, beside torch's own slowdown."""
 
+import gc
 import os
 import statistics
 import warnings
@@ -42,8 +43,10 @@ def time_of(step: Any, count: int) -> float:
 def slowdown(step: Any, count: int, package: ModuleType, options: dict[str, bool]) -> float:
     """Time of the same steps with and without a profiler; what happens after the last step does not count.
 
-    They are taken without before and after, as the machine's speed may change meanwhile.
+    They are taken without before and after, as the machine's speed may change meanwhile. Cycles that the last profile left
+    are cleared away first (torch's results are in some): whoever comes next would pay for that.
     """
+    gc.collect()
     before = time_of(step, count)
     with package.profiler.profile(**options):
         step()
