@@ -140,6 +140,7 @@ static PyMethodDef functions[] = {
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},
     {"speak", speak, METH_NOARGS, "Trace again."},
     {"aloud", (PyCFunction)(void (*)(void))aloud, METH_FASTCALL, "Call a function, traced also where nothing is traced."},
+    {"quietly", (PyCFunction)(void (*)(void))quietly, METH_FASTCALL, "Call a function untraced."},
     {"set_grad", set_grad, METH_O, "Switch grad mode; returns what `reset_grad` wants."},
     {"reset_grad", reset_grad, METH_O, "Switch grad mode back."},
     {"connect_grad", connect_grad, METH_O, "Hand over the ContextVar of grad mode."},

@@ -128,6 +128,14 @@ def _looked_up(method: Any) -> tuple[Any, ...]:
     return getattr, (Tensor, name)
 
 
+def _read_untraced() -> None:
+    """Have what tensors have as attributes found as operators are: their functions are not traced."""
+    for name, held in list(vars(Tensor).items()):
+        if type(held) is property:
+            parts = (held.fget, held.fset, held.fdel)
+            setattr(Tensor, name, property(*(part and HELPER.operator(part) for part in parts)))
+
+
 def bind_operators() -> None:
     """Attach every operator to Tensor."""
     methods: dict[str, Any] = {name: operator(name, OPS[row]) for name, row in _HOT.items()}
@@ -151,4 +159,5 @@ def bind_operators() -> None:
         setattr(Tensor, name, method if HELPER is None else HELPER.operator(method))
     if HELPER is not None:
         copyreg.pickle(type(Tensor.__dict__["__add__"]), _looked_up)
+        _read_untraced()
     Tensor.polygamma = lambda self, n: special.polygamma.function(n, self)  # type: ignore[attr-defined]

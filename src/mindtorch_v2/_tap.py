@@ -441,11 +441,7 @@ class region:
 
     def __enter__(self) -> region:
         if SLOT.recorder is not None:
-            hush()
-            try:
-                self._begin(SLOT.recorder)
-            finally:
-                speak()
+            quietly(self._begin, SLOT.recorder)
         return self
 
     def _begin(self, recorder: Recorder) -> None:
@@ -458,13 +454,8 @@ class region:
             lane.open.append(self._entry)
 
     def __exit__(self, *exc: object) -> None:
-        if self._lane is None and self._node is None:
-            return
-        hush()
-        try:
-            self._end()
-        finally:
-            speak()
+        if self._lane is not None or self._node is not None:
+            quietly(self._end)
 
     def _end(self) -> None:
         if self._node is not None:
@@ -497,6 +488,10 @@ def _aloud(function: Callable[..., Any], *args: Any) -> Any:
         lane.muted = muted
 
 
+def _quietly(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
 def _nothing() -> None:
     """Without the helper the tracer itself tells whose code it sees."""
 
@@ -505,5 +500,7 @@ def _nothing() -> None:
 hush: Callable[[], None] = _nothing
 speak: Callable[[], None] = _nothing
 aloud: Callable[..., Any] = _aloud
+# A call of what is no code of the user's, such as the engine: while Python functions are timed, not traced.
+quietly: Callable[..., Any] = _quietly
 if HELPER is not None:
-    hush, speak, aloud = HELPER.hush, HELPER.speak, HELPER.aloud
+    hush, speak, aloud, quietly = HELPER.hush, HELPER.speak, HELPER.aloud, HELPER.quietly

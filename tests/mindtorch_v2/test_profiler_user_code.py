@@ -1,10 +1,13 @@
 """Python code of the user's is traced also where machinery that is not traced calls it."""
 
+import cProfile
+import pstats
 from typing import Any
 
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.autograd import engine
 from mindtorch_v2.profiler import profile
 
 
@@ -43,17 +46,38 @@ def saved_tensor_hook(x: Any) -> None:
     y.backward()
 
 
-def subclass(x: Any) -> None:
+def callback_at_the_end(x: Any) -> None:
+    def ask(gradient: Any) -> None:
+        engine.queue_callback(lambda: written_by_the_user(x))
+
+    x.register_hook(ask)
+    x.sum().backward()
+
+
+def closure(x: Any) -> None:
+    torch.optim.SGD([x]).step(lambda: written_by_the_user(x))
+
+
+def attribute(x: Any) -> None:
+    subclass(x, lambda told: told.T)
+
+
+def subclass(x: Any, call: Any = torch.exp) -> None:
     class Told(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             with torch._C.DisableTorchFunctionSubclass():
                 return written_by_the_user(func(*args, **(kwargs or {})))
 
-    x.detach().as_subclass(Told).exp()
+    call(x.detach().view(1, 1).as_subclass(Told))
 
 
-@pytest.mark.parametrize("case", [custom_function, tensor_hook, hook_of_a_leaf, saved_tensor_hook, subclass])
+CASES = (
+    custom_function, tensor_hook, hook_of_a_leaf, saved_tensor_hook, callback_at_the_end, closure, attribute, subclass,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_user_code_that_machinery_calls_is_traced(case: Any) -> None:
     x = torch.ones(1, requires_grad=True)
     with profile(with_stack=True) as prof:
@@ -76,3 +100,24 @@ def test_ops_of_an_op_have_its_stack() -> None:
     stacks = {e.name: e.stack for e in prof.events() if e.name.startswith("aten::")}
     assert stacks["aten::transpose"] == stacks["aten::t"] == stacks["aten::linear"]
     assert "test_ops_of_an_op_have_its_stack" in stacks["aten::linear"][0]
+
+
+def test_other_profilers_see_the_machinery() -> None:
+    x = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([x], momentum=0.9)
+    x.sum().backward()
+    watch = cProfile.Profile()
+    with watch, profile():
+        x.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    seen = {name for _, _, name in pstats.Stats(watch).stats}  # type: ignore[attr-defined]
+    assert {"_run_recorded", "_update", "_get_grad"} <= seen
+
+
+def test_attributes_that_are_read_are_no_events() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    with profile(with_stack=True) as prof:
+        x.shape, x.dtype, x.grad, x.requires_grad, x.T  # noqa: B018
+        x.grad = None
+    assert not [event.name for event in prof.events() if "mindtorch_v2/" in event.name]

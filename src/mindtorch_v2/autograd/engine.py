@@ -57,15 +57,20 @@ def run(
 ) -> list[Any]:
     """Propagate the gradients in `roots` (edge, gradient). With `captures` (edges) only paths to those are walked;
     what arrives at them is returned, and leaves among them accumulate only if `accumulate` is set."""
-    task = _Task(retain_graph, create_graph, captures, accumulate)
+    # The engine is no code of the user's, and need not be traced.
+    found: list[Any] = _tap.quietly(_run_task, _Task(retain_graph, create_graph, captures, accumulate), roots)
+    return found
+
+
+def _run_task(task: _Task, roots: list[tuple[Any, Tensor]]) -> list[Any]:
     outer = _running()
     _state.task = task
-    token = grad_mode.set_enabled(create_graph)
+    token = grad_mode.set_enabled(task.create)
     try:
         with quiet():
             task.execute(roots)
         for callback in task.callbacks:
-            callback()
+            _tap.aloud(callback)
     finally:
         grad_mode.reset_enabled(token)
         _state.task = outer
@@ -144,15 +149,7 @@ class _Task:
         for node in dict.fromkeys(starts):
             if not self.waiting.get(node):
                 self._push(node)
-        if not _tap.SLOT.flags & _tap.STACKS:
-            self._run_all()
-            return
-        # The engine is no code of the user's, and need not be traced.
-        _tap.hush()
-        try:
-            self._run_all()
-        finally:
-            _tap.speak()
+        self._run_all()
 
     def _deliver_recorded(self, roots: list[tuple[Any, Tensor]]) -> None:
         """Hand several roots their gradients, for which torch has a node of its own. What that node itself would do, to

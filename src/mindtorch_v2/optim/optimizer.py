@@ -118,12 +118,10 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         token = set_enabled(bool(self.defaults.get("differentiable")))
-        _tap.hush()
         try:
             for group in self.param_groups:
-                self._update(group)
+                _tap.quietly(self._update, group)
         finally:
-            _tap.speak()
             reset_enabled(token)
         return loss
 
@@ -136,7 +134,9 @@ class Optimizer:
             self._prepare_hooks()
         event = _tap.event_id(self._zero_grad_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
         with _tap.region(event):
-            _tap.hush()
+            traced = _tap.SLOT.flags & _tap.STACKS
+            if traced:
+                _tap.hush()
             try:
                 for group in self.param_groups:
                     for p in group["params"]:
@@ -151,7 +151,8 @@ class Optimizer:
                             p.grad.requires_grad_(False)
                         p.grad.zero_()
             finally:
-                _tap.speak()
+                if traced:
+                    _tap.speak()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take in another group of parameters, with options of its own."""

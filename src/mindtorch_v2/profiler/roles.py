@@ -47,17 +47,15 @@ class RoleLog:
 
     def _see_optimizer(self, source: Any, stepped: bool) -> None:
         groups = getattr(source, "param_groups", None)
-        if not stepped or groups is None:
-            return
-        _tap.hush()
-        try:
-            parameters = [parameter for group in groups for parameter in group["params"]]
-            self._log.see(_roles.PARAMETER, parameters)
-            self._log.see(_roles.GRADIENT, [parameter.grad for parameter in parameters])
-            for state in source.state.values():
-                self._log.see(_roles.OPTIMIZER_STATE, state.values() if isinstance(state, dict) else (state,))
-        finally:
-            _tap.speak()
+        if stepped and groups is not None:
+            _tap.quietly(self._see_all, groups, source.state)
+
+    def _see_all(self, groups: Any, states: dict[Any, Any]) -> None:
+        parameters = [parameter for group in groups for parameter in group["params"]]
+        self._log.see(_roles.PARAMETER, parameters)
+        self._log.see(_roles.GRADIENT, [parameter.grad for parameter in parameters])
+        for state in states.values():
+            self._log.see(_roles.OPTIMIZER_STATE, state.values() if isinstance(state, dict) else (state,))
 
 
 class _Log:

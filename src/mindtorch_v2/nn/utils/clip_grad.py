@@ -54,7 +54,7 @@ def get_total_norm(
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
     """Scale gradients so that a norm of `total_norm` becomes `max_norm`, where it is larger."""
-    grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
+    grads = [gradient for p in _as_list(parameters) if (gradient := p.grad) is not None]
     if not grads:
         return
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
@@ -76,7 +76,7 @@ def clip_grad_norm_(
     parameters = _as_list(parameters)
     if generator and not parameters:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
-    grads = [p.grad for p in parameters if p.grad is not None]
+    grads = [gradient for p in parameters if (gradient := p.grad) is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
@@ -99,7 +99,7 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Cut the gradients of parameters off, in place, outside [-clip_value, clip_value]."""
     clip_value = float(clip_value)
-    for group in _grouped([p.grad for p in _as_list(parameters) if p.grad is not None]):
+    for group in _grouped([gradient for p in _as_list(parameters) if (gradient := p.grad) is not None]):
         if foreach is False:
             for g in group:
                 g.clamp_(min=-clip_value, max=clip_value)
