@@ -404,3 +404,24 @@ def test_a_thread_that_python_does_not_know_yet_is_not_met() -> None:
     thread.start()
     thread.join()
     assert found == [False, True]
+
+
+def test_a_program_at_the_end_of_its_stack_hears_of_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    x = torch.ones(1)
+
+    def deeper(calls: int) -> None:
+        if calls:
+            return deeper(calls - 1)
+        return endless()
+
+    def endless() -> None:
+        x.exp()
+        return endless()
+
+    for calls in range(2):
+        with pytest.raises(RecursionError), profile(with_stack=True) as prof:
+            deeper(calls)
+        assert any(event.name == "aten::exp" for event in prof.events())
+    assert told == []

@@ -42,7 +42,7 @@ static int64_t kind_of(Kinds *kinds, void *first, void *second, PyObject *held, 
     int64_t kind = found ? PyLong_AsLongLong(found) : SKIPPED;
     Py_XDECREF(found);
     if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(ask);
+        tell_error(ask);
         return SKIPPED;
     }
     known = known_kind(kinds, first, second); /* Python code has run */
@@ -59,7 +59,7 @@ static int64_t builtin_kind(PyObject *function) {
         int64_t kind = found ? PyLong_AsLongLong(found) : SKIPPED;
         Py_XDECREF(found);
         if (PyErr_Occurred())
-            PyErr_WriteUnraisable(given.builtin_kind);
+            tell_error(given.builtin_kind);
         return kind;
     }
     PyObject *owner = ((PyCFunctionObject *)function)->m_self;

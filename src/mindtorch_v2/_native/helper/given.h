@@ -46,3 +46,11 @@ static struct {
     Py_ssize_t leaf_array_offset, output_node_offset;
     int recording, flags;
 } given;
+
+/* What went wrong while recording is told and goes no further. A program at the end of its stack hears of it itself. */
+static void tell_error(PyObject *where) {
+    if (PyErr_ExceptionMatches(PyExc_RecursionError))
+        PyErr_Clear();
+    else
+        PyErr_WriteUnraisable(where);
+}

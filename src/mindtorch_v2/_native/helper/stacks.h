@@ -48,7 +48,7 @@ static int64_t new_stack(Lane *lane) {
     Py_XDECREF(frame);
     Py_XDECREF(found);
     if (PyErr_Occurred())
-        PyErr_WriteUnraisable(given.add_stack);
+        tell_error(given.add_stack);
     return id;
 }
 
