@@ -1,6 +1,7 @@
 """Event objects: attributes, defaults, deprecated names, and views that cost little."""
 
 import copy
+import inspect
 import pickle
 from typing import Any
 
@@ -303,3 +304,8 @@ def test_a_row_of_averages_has_all_its_values_in_its_dictionary(clock: Clock) ->
     assert vars(row).keys() == {*vars(FunctionEventAvg()), "is_user_annotation"}
     assert [child.name for child in pickle.loads(pickle.dumps(row)).cpu_children] == ["aten::sum"]
     assert inner.cpu_children == []
+
+
+def test_the_signature_of_an_event_names_its_arguments() -> None:
+    names = list(inspect.signature(FunctionEvent).parameters)
+    assert names[:6] == ["id", "name", "thread", "start_us", "end_us", "overload_name"]

@@ -157,11 +157,6 @@ class FunctionEvent(FormattedTimesMixin):
     linked_correlation_id: int
     event_metadata: EventMetadata | None = None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> FunctionEvent:
-        made = super().__new__(cls)
-        object.__setattr__(made, "_view", None)
-        return made
-
     def __init__(
         self,
         id: int,
@@ -214,7 +209,7 @@ class FunctionEvent(FormattedTimesMixin):
         given["event_metadata"] = event_metadata(extra_meta) if extra_meta else None
         given.update(kernels=[], cpu_children=[], cpu_parent=None, all_flops=flops, _metadata_json=metadata_json)
         given.update(count=1, self_cpu_percent=-1, total_cpu_percent=-1, total_device_percent=-1)
-        self._known.update(given)
+        self.__setstate__(given)
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
@@ -226,8 +221,8 @@ class FunctionEvent(FormattedTimesMixin):
         return known
 
     def __getattr__(self, name: str) -> Any:
-        view = self._view
-        if view is None or name not in READERS:
+        # Other names first: of an event that is still being made nothing is set.
+        if name not in READERS or (view := self._view) is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = self._known[name] = READERS[name](view, self._place)
         return value
@@ -242,6 +237,11 @@ class FunctionEvent(FormattedTimesMixin):
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take all values from `state`: what is made by hand, copied or unpickled reads none from a profile."""
+        object.__setattr__(self, "_view", None)
+        self._known.update(state)
 
     def note(self, **values: Any) -> None:
         """Set what printing leaves on an event; not counted as a change of it."""
