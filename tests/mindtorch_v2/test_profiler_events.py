@@ -1,6 +1,7 @@
 """Event objects: attributes, defaults, deprecated names, and views that cost little."""
 
 import copy
+import importlib
 import inspect
 import pickle
 from typing import Any
@@ -309,3 +310,17 @@ def test_a_row_of_averages_has_all_its_values_in_its_dictionary(clock: Clock) ->
 def test_the_signature_of_an_event_names_its_arguments() -> None:
     names = list(inspect.signature(FunctionEvent).parameters)
     assert names[:6] == ["id", "name", "thread", "start_us", "end_us", "overload_name"]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("autograd.profiler", "DeviceType ProfilerActivity ProfilerState MEMORY_EVENT_NAME OUT_OF_MEMORY_EVENT_NAME"),
+        ("autograd.profiler_util", "DeviceType MEMORY_EVENT_NAME OUT_OF_MEMORY_EVENT_NAME"),
+        ("autograd.profiler_legacy", "DeviceType ProfilerState EventList FunctionEvent"),
+        ("profiler.profiler", "ProfilerActivity kineto_available"),
+    ],
+)
+def test_names_are_found_where_programs_look_for_them(module: str, names: str) -> None:
+    found = importlib.import_module(f"mindtorch_v2.{module}")
+    assert [name for name in names.split() if not hasattr(found, name)] == []

@@ -2,6 +2,10 @@
 
 from ..profiler.annotate import _RecordFunctionFast as _RecordFunctionFast
 from ..profiler.annotate import record_function
+from ..profiler.capture import MEMORY_EVENT_NAME as MEMORY_EVENT_NAME
+from ..profiler.config import DeviceType as DeviceType
+from ..profiler.config import ProfilerActivity as ProfilerActivity
+from ..profiler.config import ProfilerState as ProfilerState
 from ..profiler.config import kineto_available as kineto_available
 from ..profiler.config import supported_activities as _supported_activities  # noqa: F401
 from ..profiler.emit import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
@@ -11,6 +15,7 @@ from ..profiler.run import _ProfilerStats as _ProfilerStats
 from ..profiler.run import is_profiling, profile
 from ..profiler.run import is_profiling as _profiler_enabled  # noqa: F401
 from ..profiler.steps import KinetoStepTracker
+from .profiler_util import OUT_OF_MEMORY_EVENT_NAME  # noqa: F401
 
 __all__ = [
     "EnforceUnique",

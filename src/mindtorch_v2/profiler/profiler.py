@@ -29,6 +29,7 @@ from .config import (
     supported_activities,
     text,
 )
+from .config import kineto_available as kineto_available
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .export import memory_timeline
 from .lists import EventList
