@@ -1,6 +1,6 @@
 """`autograd.profiler_util`: what events are made of."""
 
-from .._tap import OUT_OF_MEMORY as OUT_OF_MEMORY_EVENT_NAME  # noqa: F401
+from .._tap import OUT_OF_MEMORY
 from ..profiler.averages import FunctionEventAvg
 from ..profiler.capture import MEMORY_EVENT_NAME as MEMORY_EVENT_NAME
 from ..profiler.capture import filter_name as _filter_name  # noqa: F401
@@ -21,6 +21,8 @@ from ..profiler.table import build_table as _build_table  # noqa: F401
 from ..profiler.units import format_memory as _format_memory  # noqa: F401
 from ..profiler.units import format_time as _format_time  # noqa: F401
 from ..profiler.units import format_time_share as _format_time_share  # noqa: F401
+
+OUT_OF_MEMORY_EVENT_NAME = OUT_OF_MEMORY
 
 __all__ = [
     "EventList",
