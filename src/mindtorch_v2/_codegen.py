@@ -163,13 +163,13 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
         lines.depth += 1
         return
     # Underscores keep locals apart from arguments, some of which are called key or out.
-    _find_lane(lines, op, flags)
     if flags & _tap.SHAPES:
         key = _inputs_key(lines, op, numbers)
         lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
         lines.add("except TypeError:", "    ins = INTERN(FREEZE(key_))")
     if flags & _tap.STACKS:
-        lines.add("stack = ENTER_OP()")
+        lines.add("stack = ENTER_OP()")  # from here on nothing is traced
+    _find_lane(lines, op, flags)
     if _counts_result(op, flags):
         lines.add("token_ = None")
     lines.add("t0 = clock()", "try:")
@@ -204,7 +204,7 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     else:
         lines.add("finally:", f"    out_ += (t0, clock(), {row})")
     if flags & _tap.STACKS:
-        lines.add("    LEAVE_OP()")
+        lines.add("    tracer_ = LEAVE_OP()", "    if tracer_ is not None: SET_PROFILE(tracer_)")
 
 
 def open_inner(lines: Lines, op: Any, flags: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,7 @@ def fill() -> None:
         FREED=FREED,
         NO_MEMORY=no_memory,
         LANE=_lane,
+        SET_PROFILE=sys.setprofile,
         INPUT_IDS=_tap.INPUT_IDS,
         AS_DTYPE=as_dtype,
         MARK=mark_inference,

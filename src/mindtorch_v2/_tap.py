@@ -268,10 +268,11 @@ class Recorder:
         raise NotImplementedError
 
     def enter_op(self) -> int:
-        """As `stack`, for an op that begins; nothing in it is traced until `leave_op`."""
+        """As `stack`, for an op that begins; nothing in it is traced until it has ended."""
         raise NotImplementedError
 
-    def leave_op(self) -> None:
+    def leave_op(self) -> Any:
+        """An op ends: the profile function that goes on now, or None."""
         raise NotImplementedError
 
     def allocated(self, nbytes: int, address: int) -> None:

@@ -6,6 +6,7 @@ goes on. What it hands out at the end of a session is raw: chunks of ints. It do
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
@@ -23,6 +24,8 @@ from .ticker import Ticker
 
 _LANES, _NAMESPACE, _HELPER = _tap.LANES, _tap.NAMESPACE, _tap.HELPER
 _getframe = sys._getframe
+# Profile functions are told of calls of built-in functions, but not of this one.
+_trace_nothing = functools.partial(sys.setprofile, None)
 
 # Lanes are looked after four times a second, and more often when one of them gets more rows than this in between.
 _ROUND_S = 0.25
@@ -429,21 +432,21 @@ class Recorder(_tap.Recorder):
         return self.stacks.intern(lane.chain, _getframe(1)) if lane.listening else 0
 
     def enter_op(self) -> int:
-        lane: ThreadLane = _LANES.lane
+        try:
+            lane: ThreadLane = _LANES.lane
+        except AttributeError:
+            lane = self.own_lane()
         lane.ops += 1
         if lane.ops == 1 and lane.tracer is not None:
             # The return of this very function is not seen any more.
             lane.muted -= 1
-            sys.setprofile(None)
-        return self.stacks.intern(lane.chain, sys._getframe(1)) if lane.listening else 0
+            _trace_nothing()
+        return self.stacks.intern(lane.chain, _getframe(1)) if lane.listening else 0
 
-    def leave_op(self) -> None:
+    def leave_op(self) -> Any:
         lane: ThreadLane = _LANES.lane
         lane.ops -= 1
-        if lane.ops == 0 and lane.tracer is not None:
-            # The call of this function was not seen, its return is.
-            lane.muted += 1
-            sys.setprofile(lane.tracer)
+        return lane.tracer if lane.ops == 0 else None
 
     def allocated(self, nbytes: int, address: int) -> None:
         try:
