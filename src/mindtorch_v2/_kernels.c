@@ -182,6 +182,7 @@ static PyMethodDef methods[] = {
     METHOD("normals", normals),
     METHOD("largest", largest),
     METHOD("inside", inside),
+    METHOD("chosen", chosen),
     METHOD("gather", gather),
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),

@@ -594,3 +594,24 @@ def test_triangles(diagonal: int) -> None:
         assert C.triangle(x, diagonal, lower, out)
         np.testing.assert_array_equal(out, wanted)
     assert not C.triangle(x[0, 0], diagonal, True, out[0, 0])
+
+
+@pytest.mark.skipif(C is None, reason="nothing is compiled here")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 4), (70, 300)])
+def test_elements_are_chosen_by_a_mask(dtype: Any, shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(3)
+    x, y = (np.asarray(generator.integers(-9, 9, shape)).astype(dtype) for _ in range(2))
+    mask = np.asarray(generator.random(shape) > 0.5)
+    found = C.chosen(mask, x, y)
+    assert found.dtype is x.dtype
+    np.testing.assert_array_equal(found, np.where(mask, x, y))
+
+
+@pytest.mark.skipif(C is None, reason="nothing is compiled here")
+def test_masks_and_arrays_that_do_not_match_are_left_to_numpy() -> None:
+    x, mask = np.ones((2, 3), np.float32), np.ones((2, 3), np.bool_)
+    assert C.chosen(mask, x, x.astype(np.float64)) is None
+    assert C.chosen(mask, x, x[0]) is None
+    assert C.chosen(mask[:, ::2], x[:, ::2], x[:, ::2]) is None
+    assert C.chosen(x, x, x) is None

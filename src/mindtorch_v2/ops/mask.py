@@ -17,6 +17,7 @@ from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, make
 from ..kernels import advanced
 from ..kernels import indexing as kernels
+from ..kernels.compiled import C
 from ..kernels.passes import where as choose
 from . import creation
 from .convert import item
@@ -55,6 +56,8 @@ def _mask(condition: Any) -> Any:
     other=lambda g, condition: where(condition, 0, g),
 )
 def _where(condition: Any, a: Any, b: Any) -> Any:
+    if C is not None and (found := C.chosen(condition, a, b)) is not None:
+        return found
     if a.dtype is b.dtype and condition.shape == a.shape == b.shape and a.size < 2048 and _are_plain(condition, a, b):
         chosen = b.copy()
         np.putmask(chosen, condition, a)  # `np.where` takes a third longer

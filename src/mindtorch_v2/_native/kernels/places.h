@@ -211,3 +211,37 @@ static PyObject *put_picked(PyObject *module, PyObject *const *args, Py_ssize_t 
         if (index[i] != ignored) out[i * m + index[i]] = (float)value;
     Py_RETURN_TRUE;
 }
+
+typedef struct {
+    const unsigned char *mask;
+    const void *x, *y;
+    void *out;
+} Choice;
+
+#define CHOOSE(NAME, TYPE)                                                                                             \
+    WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
+        const Choice *c = work;                                                                                        \
+        const TYPE *x = c->x, *y = c->y;                                                                               \
+        TYPE *out = c->out;                                                                                            \
+        SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = c->mask[i] ? x[i] : y[i];                                 \
+    }
+
+CHOOSE(choose_f32, int32_t)
+CHOOSE(choose_f64, int64_t)
+
+/* chosen(mask, x, y): an array with the element of x where the mask holds, else that of y; None where it does not know the
+ * arrays. */
+static PyObject *chosen(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    PyObject *descr = count == 3 && Py_TYPE(args[1]) == array_type ? ((Array *)args[1])->descr : NULL;
+    if (descr == NULL || (descr != F32 && descr != F64 && descr != I64)) Py_RETURN_NONE;
+    if (!readable(args[0], BOOL) || !readable(args[1], descr) || !readable(args[2], descr)) Py_RETURN_NONE;
+    if (!of_one_shape(args[0], args[1]) || !of_one_shape(args[0], args[2])) Py_RETURN_NONE;
+    PyObject *out = new_like(args[1], KEEP_ORDER, NULL, 0);
+    if (!out) return NULL;
+    Py_ssize_t n = count_of(out);
+    Choice work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(out)};
+    BEGIN(n)
+    run(descr == F32 ? choose_f32 : choose_f64, &work, n, 1, LIGHT);
+    END
+    return out;
+}
