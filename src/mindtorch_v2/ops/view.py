@@ -535,12 +535,11 @@ clone = _clone.function
 def is_contiguous(self: Tensor, memory_format: Any = _device.contiguous_format) -> bool:
     """Whether the elements lie in memory in row-major order (or that of another format)."""
     a = in_memory(self)._a if type(self) in LAZY else self._a
-    if memory_format is _CONTIGUOUS:
-        return _dense(a)
-    if memory_format in _CHANNELS_LAST:
-        return a.ndim == _CHANNELS_LAST[memory_format] and _dense(channels_last_array(a, memory_format))
-    if memory_format is _device.preserve_format:
-        raise RuntimeError("is_contiguous does not support memory format preserve_format")
+    if memory_format is not _CONTIGUOUS:
+        if memory_format in _CHANNELS_LAST:
+            return a.ndim == _CHANNELS_LAST[memory_format] and _dense(channels_last_array(a, memory_format))
+        if memory_format is _device.preserve_format:
+            raise RuntimeError("is_contiguous does not support memory format preserve_format")
     return _dense(a)
 
 
