@@ -19,7 +19,6 @@ from .recorder import COLLECTION_NAME, RECORDER, PythonEvent, StackTable, Thread
 
 _HELPER = _tap.HELPER
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OPTIMIZERS = os.path.join(PACKAGE, "optim") + os.sep
 _COMMAND = os.path.join(os.path.dirname(PACKAGE), "mindtorch_cli", "__init__.py")
 
 # What becomes of a frame. SHOWN frames are events; SKIPPED ones are not, but what they call may be;
@@ -58,11 +57,6 @@ def visibility(code: CodeType) -> int:
         return SKIPPED
     is_module_call = inner == "nn/modules/module.py" and code.co_name in _CALLS_OF_MODULES
     return SKIPPED if is_module_call else 1
-
-
-def _is_update(code: CodeType) -> bool:
-    """Whether it is how an optimizer moves parameters: it stands in stacks, but is called where nothing is traced."""
-    return code.co_name == "_update" and code.co_filename.startswith(_OPTIMIZERS)
 
 
 def short_path(filename: str) -> str:
@@ -289,7 +283,7 @@ class Tracer:
     def code_id(self, code: CodeType) -> int:
         found = self._codes.get(id(code))
         if found is None:
-            shown = MUTED if _is_update(code) else visibility(code)
+            shown = visibility(code)
             self._kept.append(code)
             found = self._codes[id(code)] = self._python_id(code, code.co_firstlineno) if shown > 0 else shown
         return found
