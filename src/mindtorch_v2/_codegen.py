@@ -165,10 +165,8 @@ def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None
     # Underscores keep locals apart from arguments, some of which are called key or out.
     if flags & _tap.SHAPES:
         key = _inputs_key(lines, op, numbers)
-        lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS.get(key_) or INTERN(key_)")
-        lines.add("except TypeError:", "    ins = INTERN(FREEZE(key_))")
-    if flags & _tap.STACKS:
-        lines.add("stack = ENTER_OP()")  # from here on nothing is traced
+        lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS[key_]")
+        lines.add("except KeyError:", "    ins = INTERN(key_)", "except TypeError:", "    ins = INTERN(FREEZE(key_))")
     _find_lane(lines, op, flags)
     if _counts_result(op, flags):
         lines.add("token_ = None")
@@ -183,10 +181,27 @@ def _find_lane(lines: Lines, op: Any, flags: int) -> None:
         needed.append(("marks_", "HOME_MARKS", "lane_.marks"))
     if op.numbered:
         needed.append(("seq", "SEQ if HOME_GRAD else -1", "SEQ if lane_.grad else -1"))
-    lines.add("if AT_HOME():", *(f"    {name} = {at_home}" for name, at_home, _ in needed))
-    lines.add("else:", "    lane_ = LANE()", *(f"    {name} = {elsewhere}" for name, _, elsewhere in needed))
+    if flags & _tap.STACKS:
+        lines.add(*_FIND_STACK, *(f"{name} = {elsewhere}" for name, _, elsewhere in needed))
+    else:
+        lines.add("if AT_HOME():", *(f"    {name} = {at_home}" for name, at_home, _ in needed))
+        lines.add("else:", "    lane_ = LANE()", *(f"    {name} = {elsewhere}" for name, _, elsewhere in needed))
     if not op.numbered:
         lines.add("seq = -1")
+
+
+# Nothing in an op is traced. The frame that calls it is looked up once for each of its instructions, as long as nothing
+# else has been called or has returned.
+_FIND_STACK = [
+    "lane_ = HOME if UNSEEN_AT_HOME() else LANE()",
+    "tracer_ = lane_.active",
+    "if tracer_ is None:",
+    "    stack = STACK(lane_, GETFRAME(1), False)",
+    "else:",
+    "    TRACE_NOTHING()",
+    "    lane_.active = None",
+    "    stack = lane_.here.get(GETFRAME(1).f_lasti) or STACK(lane_, GETFRAME(1), True)",
+]
 
 
 def close_event(lines: Lines, op: Any, flags: int) -> None:
@@ -204,7 +219,7 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     else:
         lines.add("finally:", f"    out_ += (t0, clock(), {row})")
     if flags & _tap.STACKS:
-        lines.add("    tracer_ = LEAVE_OP()", "    if tracer_ is not None: SET_PROFILE(tracer_)")
+        lines.add("    if tracer_ is not None:", "        lane_.active = tracer_", "        SET_PROFILE(tracer_)")
 
 
 def open_inner(lines: Lines, op: Any, flags: int) -> None:

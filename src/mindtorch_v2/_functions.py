@@ -183,7 +183,7 @@ def _by_name() -> dict[str, list[Op]]:
 def _recorder_changed(flags: int) -> None:
     recorder = _tap.SLOT.recorder
     if recorder is not None:
-        NAMESPACE["ENTER_OP"], NAMESPACE["LEAVE_OP"] = recorder.enter_op, recorder.leave_op
+        NAMESPACE["STACK"] = recorder.stack_of_op
         _record_with(flags & _tap.OP_FLAGS)
 
 

@@ -6,11 +6,13 @@ and the per-thread lanes that finished regions are written to. It does not know 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _lists
@@ -58,6 +60,7 @@ NAMESPACE: dict[str, Any] = {
     "clock": time.perf_counter_ns if HELPER is None else HELPER.clock,
     # Whether the calling thread is the one whose lane is HOME, and what ops need of it; see `_Resident`.
     "AT_HOME": bool,
+    "UNSEEN_AT_HOME": bool,
     "HOME": None,
     "HOME_OUT": None,
     "HOME_LEAN": None,
@@ -170,7 +173,7 @@ def layout_id(array: Any) -> int:
 class Lane(Rows):
     """Where one thread writes its finished regions."""
 
-    __slots__ = ("open", "ident", "native_id", "name", "index")
+    __slots__ = ("open", "ident", "native_id", "name", "index", "active", "here")
 
     def __init__(self, index: int) -> None:
         super().__init__()
@@ -178,6 +181,10 @@ class Lane(Rows):
         self.grad = NAMESPACE["GRAD"]()
         # Regions that are still open, innermost last: [start_ns, event id, seq, inputs id, stack id].
         self.open: list[list[int]] = []
+        # Where Python functions are timed without the helper: the profile function that is on now (None inside ops), and
+        # the stacks of ops that the running frame has called, by its last instruction.
+        self.active: Any = None
+        self.here: dict[int, int] = {}
         thread = threading.current_thread()
         self.ident = threading.get_ident()
         self.native_id = threading.get_native_id()
@@ -198,6 +205,8 @@ def _publish(lane: Lane) -> None:
         NAMESPACE.update(HOME_OUT=lane.out, HOME_LEAN=lane.lean_out, HOME_MARKS=lane.marks, HOME_GRAD=lane.grad)
 
 
+_NOBODY_AT_HOME = {"AT_HOME": bool, "UNSEEN_AT_HOME": bool, "HOME": None}
+
 # The calling thread's lane as attribute `lane`, once it has one. A plain `threading.local` reads fastest.
 LANES = threading.local()
 # Whether any thread ever had a lane.
@@ -216,13 +225,14 @@ class _Resident:
         lock.acquire()
         self._at_home = lock._is_owned  # type: ignore[attr-defined]
         # A name of its own: when the interpreter ends, those of modules go first.
-        self._namespace = NAMESPACE
-        NAMESPACE.update(HOME=lane, AT_HOME=self._at_home)
+        self._namespace, self._nobody = NAMESPACE, _NOBODY_AT_HOME
+        # Profile functions are told of calls of built-in functions, but not of partial ones.
+        NAMESPACE.update(HOME=lane, AT_HOME=self._at_home, UNSEEN_AT_HOME=functools.partial(self._at_home))
         _publish(lane)
 
     def __del__(self) -> None:
         if self._namespace["AT_HOME"] is self._at_home:
-            self._namespace.update(AT_HOME=bool, HOME=None)
+            self._namespace.update(self._nobody)
 
 
 def settle(lane: Lane | None) -> None:
@@ -243,7 +253,7 @@ def settle(lane: Lane | None) -> None:
 
 def after_fork() -> None:
     """In a forked child: the thread at home may be gone."""
-    NAMESPACE.update(AT_HOME=bool, HOME=None)
+    NAMESPACE.update(_NOBODY_AT_HOME)
     lane = getattr(LANES, "lane", None)
     if lane is not None:
         lane.native_id = threading.get_native_id()
@@ -267,12 +277,8 @@ class Recorder:
         """The interned id of the calling thread's Python stack."""
         raise NotImplementedError
 
-    def enter_op(self) -> int:
-        """As `stack`, for an op that begins; nothing in it is traced until it has ended."""
-        raise NotImplementedError
-
-    def leave_op(self) -> Any:
-        """An op ends: the profile function that goes on now, or None."""
+    def stack_of_op(self, lane: Any, caller: FrameType, is_traced: bool) -> int:
+        """As `stack`, for an op that begins. Where `caller` is traced, `lane.here` may keep it."""
         raise NotImplementedError
 
     def allocated(self, nbytes: int, address: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,8 @@ class ListRecorder(_tap.Recorder):
     def stack(self) -> int:
         return 1
 
-    def enter_op(self) -> int:
+    def stack_of_op(self, lane: Any, caller: FrameType, is_traced: bool) -> int:
         return 1
-
-    def leave_op(self) -> None:
-        pass
 
     def allocated(self, nbytes: int, address: int) -> None:
         self.balance += nbytes

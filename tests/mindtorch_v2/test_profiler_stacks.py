@@ -425,3 +425,69 @@ def test_a_program_at_the_end_of_its_stack_hears_of_it_once(monkeypatch: pytest.
             deeper(calls)
         assert any(event.name == "aten::exp" for event in prof.events())
     assert told == []
+
+
+def one_by_one(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    for _ in range(3):
+        yield x + x
+
+
+def in_turn(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    for _ in range(3):
+        yield x + x
+
+
+class Twice(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            x = x * x
+            x = self.inner(x) - x
+        return x
+
+
+def calls_of_all_sorts() -> None:
+    x = torch.ones(2, 2, requires_grad=True)
+    for _ in range(3):
+        for a, b in zip(one_by_one(x), in_turn(x), strict=True):
+            (a * b).sum().backward()
+    list(map(torch.neg, [x, x]))
+    for _ in range(2):
+        Twice()(x).std()
+        x.chunk(2)[0].mul(2)
+        with record_function("block"):
+            sum([x + x, x + x], x)
+    with pytest.raises(RuntimeError):
+        x @ torch.ones(3, 3)
+    x.detach().add_(x.detach())
+
+
+def test_what_is_remembered_of_a_frame_is_never_another_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgetful(dict[int, int]):
+        def __setitem__(self, key: int, value: int) -> None:
+            """Every stack is looked up anew."""
+
+    runs = []
+    for memory in ({}, Forgetful()):
+        with profile():
+            monkeypatch.setattr(_tap.current_lane(), "here", memory)
+        with profile(with_stack=True) as prof:
+            calls_of_all_sorts()
+        runs.append([(event.name, event.stack) for event in ops_of(prof)])
+    assert runs[0] == runs[1]
+    assert len({tuple(stack) for _, stack in runs[0]}) > 15
+
+
+def test_every_op_of_a_training_step_has_a_stack() -> None:
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    earlier = model(torch.ones(1, 2)).exp()
+    with profile(with_stack=True) as prof:
+        for _ in range(2):
+            model(torch.ones(1, 2)).sum().backward()
+        earlier.sum().backward()
+        optimizer.step()
+    assert [event.name for event in ops_of(prof) if not event.stack] == []

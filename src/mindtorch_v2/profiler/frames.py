@@ -164,6 +164,11 @@ def _put_back(callback: Any) -> None:
         callback.enable()
 
 
+def _let_go(lane: ThreadLane) -> None:
+    """The thread of a lane is not traced any more."""
+    lane.frames, lane.tracer, lane.active = [], None, None
+
+
 class Tracer:
     """Times Python functions with `sys.setprofile` while somebody holds it, on the threads that are recorded."""
 
@@ -223,7 +228,7 @@ class Tracer:
         if _HELPER is not None:
             _HELPER.trace(lane)
             return
-        lane.tracer = self._callback(lane)
+        lane.tracer = lane.active = self._callback(lane)
         sys.setprofile(self._starter(lane.tracer))
 
     def _starter(self, callback: Callback) -> Callback:
@@ -245,7 +250,7 @@ class Tracer:
             if _HELPER is not None:
                 _HELPER.untrace(lane)
             _put_back(self._previous.pop(lane.ident, None))
-            lane.frames, lane.tracer = [], None
+            _let_go(lane)
 
     def _first_event(self, frame: FrameType, event: str, arg: Any) -> None:
         """What new threads start with: replaces itself with the callback of the thread's lane.
@@ -274,7 +279,7 @@ class Tracer:
         if _HELPER is not None:
             _HELPER.trace(lane)
         else:
-            lane.tracer = callback
+            lane.tracer = lane.active = callback
             sys.setprofile(callback)
 
     def _python_id(self, code: CodeType, line: int) -> int:
@@ -304,20 +309,24 @@ class Tracer:
     def _callback(self, lane: ThreadLane) -> Callback:
         """The profile function of one thread. Frames in progress are on `lane.frames`; ended ones become rows."""
         codes, code_id, builtin_id = self._codes, self.code_id, self.builtin_id
-        clock = _tap.NAMESPACE["clock"]
+        clock, here = _tap.NAMESPACE["clock"], lane.here
+        here.clear()
 
         def callback(frame: FrameType, event: str, arg: Any) -> None:
             muted = lane.muted
             if event == "call":
                 if muted:
                     lane.muted = muted + 1
+                    here.clear()
                     return
                 kind = codes.get(id(frame.f_code))
                 if kind is None:
                     kind = code_id(frame.f_code)
                 if kind == MUTED:
+                    # Most often an op: what it finds out about the frame that calls it stays true for the next one.
                     lane.muted = 1
                 else:
+                    here.clear()
                     lane.frames += (clock(), kind)
             elif event == "c_call":
                 if not muted:
@@ -326,7 +335,11 @@ class Tracer:
                     lane.frames += (clock(), SKIPPED if hidden else builtin_id(arg))
             elif event == "return" and muted:
                 lane.muted = muted - 1
+                if muted > 1:
+                    here.clear()
             elif not muted:
+                if event == "return":
+                    here.clear()
                 frames = lane.frames
                 if frames:
                     kind = frames.pop()
@@ -336,7 +349,7 @@ class Tracer:
                         out += (start, clock(), kind, -1, 0, 0)
                 if not self.running:
                     sys.setprofile(None)
-                    lane.frames, lane.tracer = [], None
+                    _let_go(lane)
 
         callback.lane = lane  # type: ignore[attr-defined]
         return callback

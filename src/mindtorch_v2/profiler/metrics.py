@@ -481,16 +481,17 @@ class Metrics:
 
     @cached_property
     def stack(self) -> NDArray[np.int32]:
-        """The stack of each event; what runs in an autograd node has the stack of its forward op."""
+        """The stack of each event. What runs in an autograd node has the stack of its forward op; where there is none, as
+        for the node of a leaf, its own, which leads to the call of the engine."""
         stacks = self.columns.stack
         inside = np.flatnonzero(self.backward_root >= 0)
         if len(inside) and stacks.any():
             nodes, which = np.unique(self.backward_root[inside], return_inverse=True)
             forward = self._forward_of(nodes, last=False)
             forward[self.seq[nodes] < 0] = -1
-            borrowed = np.where(forward >= 0, stacks[forward], 0)
+            borrowed = np.where(forward >= 0, stacks[forward], 0)[which]
             stacks = stacks.copy()
-            stacks[inside] = borrowed[which]
+            stacks[inside] = np.where(borrowed, borrowed, stacks[inside])
         return stacks
 
     def python_stack(self, place: int) -> list[str]:

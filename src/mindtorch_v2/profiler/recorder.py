@@ -6,7 +6,6 @@ goes on. What it hands out at the end of a session is raw: chunks of ints. It do
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import sys
@@ -24,8 +23,6 @@ from .ticker import Ticker
 
 _LANES, _NAMESPACE, _HELPER = _tap.LANES, _tap.NAMESPACE, _tap.HELPER
 _getframe = sys._getframe
-# Profile functions are told of calls of built-in functions, but not of this one.
-_trace_nothing = functools.partial(sys.setprofile, None)
 
 # Lanes are looked after four times a second, and more often when one of them gets more rows than this in between.
 _ROUND_S = 0.25
@@ -134,7 +131,7 @@ class StackTable:
         return found
 
 
-_LANE_SLOTS = ("__weakref__", "chain", "frames", "listening", "muted", "noted", "ops", "root", "tracer", "written")
+_LANE_SLOTS = ("__weakref__", "chain", "frames", "listening", "muted", "noted", "root", "tracer", "written")
 
 
 class ThreadLane(_tap.Lane):
@@ -150,11 +147,9 @@ class ThreadLane(_tap.Lane):
         self.root: Any = None
         # Python frames in progress, outermost first: start_ns and event id of each (id 0: not shown).
         self.frames: list[int] = []
-        # The profile function that traces this thread, how many frames of it run unseen inside a muted one,
-        # and how many ops are in progress, during which it is off.
+        # The profile function that traces this thread, and how many frames of it run unseen inside a muted one.
         self.tracer: Any = None
         self.muted = 0
-        self.ops = 0
         self.listen(False)
         self.forget()
 
@@ -382,6 +377,7 @@ class Recorder(_tap.Recorder):
             lane.forget()
             # What is still open began before any session to come.
             lane.open.clear()
+            lane.here.clear()
             lane.listen(False)
         self._held = set()
         self.stacks = StackTable()
@@ -431,22 +427,13 @@ class Recorder(_tap.Recorder):
         lane: ThreadLane = _LANES.lane
         return self.stacks.intern(lane.chain, _getframe(1)) if lane.listening else 0
 
-    def enter_op(self) -> int:
-        try:
-            lane: ThreadLane = _LANES.lane
-        except AttributeError:
-            lane = self.own_lane()
-        lane.ops += 1
-        if lane.ops == 1 and lane.tracer is not None:
-            # The return of this very function is not seen any more.
-            lane.muted -= 1
-            _trace_nothing()
-        return self.stacks.intern(lane.chain, _getframe(1)) if lane.listening else 0
-
-    def leave_op(self) -> Any:
-        lane: ThreadLane = _LANES.lane
-        lane.ops -= 1
-        return lane.tracer if lane.ops == 0 else None
+    def stack_of_op(self, lane: Any, caller: FrameType, is_traced: bool) -> int:
+        if not lane.listening:
+            return 0
+        found = self.stacks.intern(lane.chain, caller)
+        if is_traced:
+            lane.here[caller.f_lasti] = found
+        return found
 
     def allocated(self, nbytes: int, address: int) -> None:
         try:
@@ -510,11 +497,13 @@ class ModuleRegion(_tap.region):
         super().__enter__()
         stacks = recorder.stacks
         lane.chain = stacks.chain_ids.get((outer, known.name, depth)) or stacks.add_chain(outer, known.name, depth)
+        lane.here.clear()
         return self
 
     def __exit__(self, *exc: object) -> None:
         lane = self._recorder.own_lane()
         lane.chain = self._outer
+        lane.here.clear()
         if self._outer == 0:
             lane.root = None
         super().__exit__(*exc)
