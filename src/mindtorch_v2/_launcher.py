@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.machinery
-import importlib.util
 import io
 import os
 import runpy
@@ -50,15 +49,7 @@ class TorchFinder:
         fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         ours = our_name(fullname)
-        if ours is None:
-            return None
-        found = importlib.util.find_spec(ours)
-        if found is None:
-            return None
-        loader: Any = _missing.Alias(ours)
-        spec = importlib.machinery.ModuleSpec(fullname, loader, origin=found.origin)
-        spec.submodule_search_locations = found.submodule_search_locations
-        return spec
+        return None if ours is None else _missing.alias(fullname, ours)
 
 
 class _MissingTorchModules:

@@ -137,15 +137,30 @@ class Alias:
         return spec.loader.get_code(self.name) if spec is not None and spec.loader is not None else None  # type: ignore[attr-defined]
 
 
+def alias(fullname: str, ours: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec with which the module `ours` is found as `fullname` too; None if there is no such module."""
+    found = importlib.util.find_spec(ours)
+    if found is None:
+        return None
+    loader: Any = Alias(ours)
+    spec = importlib.machinery.ModuleSpec(fullname, loader, origin=found.origin)
+    spec.submodule_search_locations = found.submodule_search_locations
+    return spec
+
+
 class CoveredModules:
-    """The first finder on `sys.meta_path`: our modules are covered however they are imported, by `import` or by name."""
+    """The first finder on `sys.meta_path`: our modules are covered however they are imported, by `import` or by name.
+
+    After `sys.modules["torch"] = mindtorch_v2` the modules of torch are ours too, instead of second copies of them.
+    """
 
     @staticmethod
     def find_spec(
         fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if not fullname.startswith(PACKAGE + "."):
-            return None
+            is_ours = fullname.startswith("torch.") and sys.modules.get("torch") is sys.modules.get(PACKAGE)
+            return alias(fullname, PACKAGE + fullname.removeprefix("torch")) if is_ours else None
         home = ADDRESSES.get(fullname.removeprefix(PACKAGE + "."))
         if home is not None:
             loader: Any = Alias(f"{PACKAGE}.{home}" if home else PACKAGE)

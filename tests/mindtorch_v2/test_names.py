@@ -3,6 +3,8 @@ programs use.
 """
 
 import importlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -181,3 +183,19 @@ def test_switches_that_change_nothing_are_blocks() -> None:
     assert x.grad.tolist() == pytest.approx([0.5403023, 0.5403023])
     with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
         checkpoint.check_backward_validity([torch.ones(1)])
+
+
+IN_TORCHS_PLACE = """
+import sys, mindtorch_v2
+sys.modules["torch"] = mindtorch_v2
+import torch.nn.functional
+from torch.utils.data import DataLoader
+assert torch.nn.functional is sys.modules["mindtorch_v2.nn.functional"]
+assert DataLoader is sys.modules["mindtorch_v2.utils.data"].DataLoader
+assert "torch._tensor" not in sys.modules
+"""
+
+
+def test_a_package_put_in_torchs_place_is_there_once() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_TORCHS_PLACE], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
