@@ -69,7 +69,7 @@ PROFILER = [
     "children",
     "recover",
     "load",
-    "annotate steps emit roles execution_trace results",
+    "annotate decorate steps emit roles execution_trace results",
     "run",
     "legacy",
     "profiler",

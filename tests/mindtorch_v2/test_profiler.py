@@ -1,5 +1,7 @@
 """The profiler as programs use it: events, averages, tables and stacks."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -228,6 +230,17 @@ def test_averages_as_data(clock: Clock, tmp_path: Path) -> None:  # noqa: F811
     assert rows.to_csv().splitlines()[2].startswith("aten::mm,2,")
     assert rows.to_csv(tmp_path / "rows.csv") is None
     assert (tmp_path / "rows.csv").read_text() == rows.to_csv()
+
+
+def test_names_of_any_text_survive_csv() -> None:
+    names = ["a,b", "new\nline", 'a "quote"', "a \r return", "é漢字", ""]
+    with profile() as prof:
+        for name in names:
+            with record_function(name):
+                pass
+    for rows in (prof.events(), prof.key_averages()):
+        read = list(csv.reader(io.StringIO(rows.to_csv(), newline="")))
+        assert [row[read[0].index("name" if "name" in read[0] else "key")] for row in read[1:]] == names
 
 
 def test_events_as_data(clock: Clock) -> None:  # noqa: F811

@@ -324,3 +324,30 @@ def test_the_signature_of_an_event_names_its_arguments() -> None:
 def test_names_are_found_where_programs_look_for_them(module: str, names: str) -> None:
     found = importlib.import_module(f"mindtorch_v2.{module}")
     assert [name for name in names.split() if not hasattr(found, name)] == []
+
+
+def test_what_is_worked_out_cannot_be_set(clock: Clock) -> None:  # noqa: F811
+    for event in (one_event(clock), FunctionEvent(0, "a", 1, 0, 1)):
+        for name in ("key", "cpu_time_total", "self_cpu_time_total", "cpu_time_str"):
+            with pytest.raises(AttributeError, match=name):
+                setattr(event, name, 3)
+        event.name = "b"
+        assert event.key == "b"
+
+
+def test_self_times_of_copies_are_whole_nanoseconds(clock: Clock) -> None:  # noqa: F811
+    with profile() as prof, op("parent"):
+        for us in (0.1, 0.2):
+            with op("child"):
+                clock.advance(us)
+    events = prof.events()
+    for same in (copy.deepcopy(events), pickle.loads(pickle.dumps(events))):
+        assert [event.self_cpu_time_total for event in same] == [0.0, 0.1, 0.2]
+        assert "-0.000us" not in same.table()
+    events[1].name = "renamed"
+    assert [event.self_cpu_time_total for event in events] == [0.0, 0.1, 0.2]
+
+
+def test_string_table_takes_texts_only() -> None:
+    with pytest.raises(TypeError, match="int"):
+        StringTable()[3]  # type: ignore[index]

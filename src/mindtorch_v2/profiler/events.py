@@ -228,7 +228,11 @@ class FunctionEvent(FormattedTimesMixin):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._known[name] = value
+        if isinstance(getattr(type(self), name, None), property):
+            # What is worked out cannot be set, and says so.
+            object.__setattr__(self, name, value)
+        else:
+            self._known[name] = value
         if self._view is not None:
             self._view.edit()
 
@@ -289,7 +293,9 @@ class FunctionEvent(FormattedTimesMixin):
         view = self._view
         if view is not None and not view.edited:
             return int(view.metrics.self_ns[self._place]) / 1000
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+        own = self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+        # Whole nanoseconds again, and no -0.0, where that is what was measured.
+        return round(own, 3) + 0.0 if isinstance(self.time_range, _NanosecondInterval) else own
 
     @property
     def self_cpu_memory_usage(self) -> int:
@@ -571,6 +577,8 @@ class StringTable(defaultdict[str, str]):
     """Names by themselves. Nothing is demangled: names here are never mangled."""
 
     def __missing__(self, key: str) -> str:
+        if not isinstance(key, str):
+            raise TypeError(f"StringTable expects a str as key, got {type(key).__name__}")
         self[key] = key
         return key
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -30,6 +29,7 @@ from .config import (
     text,
 )
 from .config import kineto_available as kineto_available
+from .decorate import Outermost, around_calls
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .export import memory_timeline
 from .lists import EventList
@@ -321,7 +321,7 @@ class _KinetoProfile:
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace under a key of its own."""
         if not isinstance(value, str):
-            raise AttributeError(
+            raise (TypeError if isinstance(value, bytes) else AttributeError)(
                 f"add_metadata() takes a str as value, which {type(value).__name__} is not: "
                 "use add_metadata_json(key, json.dumps(value)) for others"
             )
@@ -445,7 +445,7 @@ _MISTAKES = {
 }
 
 
-class profile(_KinetoProfile, contextlib.ContextDecorator):
+class profile(_KinetoProfile):
     """Records what runs inside its `with` block (or the function it decorates), step by step if there is a schedule."""
 
     def __init__(
@@ -500,6 +500,8 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
         self.step_num = 0
         self.step_rec_fn: record_function | None = None
         self.current_action = _checked(self.schedule(self.step_num))
+        # Of the functions it decorates, once there is one.
+        self._calls: Outermost | None = None
         KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
     @property
@@ -519,6 +521,11 @@ class profile(_KinetoProfile, contextlib.ContextDecorator):
         KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
         if self.execution_trace_observer:
             self.execution_trace_observer.cleanup()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As a decorator: each call is recorded as a whole, of calls within calls the outermost one."""
+        self._calls = self._calls or Outermost(self)
+        return around_calls(function, self._calls)
 
     def start(self) -> None:
         # Children that are forked before the first window are there when it opens.

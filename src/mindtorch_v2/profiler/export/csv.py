@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import os
 from collections.abc import Iterable, Sequence
@@ -15,7 +13,7 @@ from ..capture import Capture
 from ..metrics import Metrics
 from .files import open_binary
 from .flat import columns_of_events
-from .rows import no_formula
+from .rows import csv_lines, no_formula
 
 _CHUNK = 8192
 
@@ -34,6 +32,4 @@ def write_csv(capture: Capture, path: str | os.PathLike[str]) -> None:
 
 
 def _lines(rows: Iterable[Sequence[Any]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode("utf-8", "replace")
+    return csv_lines(rows).encode("utf-8", "replace")

@@ -49,16 +49,29 @@ def no_formula(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA else value
 
 
+class _Lines(io.StringIO):
+    """Takes lines that end in CR and LF, and ends them in LF."""
+
+    def write(self, line: str) -> int:
+        return super().write(line[:-2] + "\n")
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as lines of CSV."""
+    text = _Lines()
+    # A text with a CR in it is quoted only where lines end in one.
+    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
+
+
 def as_csv(events: Sequence[Any]) -> str:
     fields = fields_of(events)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    writer.writeheader()
+    lines: list[Iterable[Any]] = [fields]
     for event in events:
         row = row_of(event, fields)
         row["stack"] = ";".join(row["stack"] or ())
-        writer.writerow({field: no_formula(value) for field, value in row.items()})
-    return text.getvalue()
+        lines.append(map(no_formula, row.values()))
+    return csv_lines(lines)
 
 
 def as_json(events: Sequence[Any]) -> str:
