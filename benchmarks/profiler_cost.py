@@ -160,10 +160,20 @@ def off_cost() -> list[Row]:
     return [Row("added to add(x, x), no profiler (bound 10)", cost, None)]
 
 
+def frames_to(depth: int) -> int:
+    """How many calls of `at_depth` lead from the caller to a function that stands so deep."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        depth -= 1
+        frame = frame.f_back
+    return max(depth - 1, 0)
+
+
 def stacks() -> list[Row]:
-    """A stack of eight frames, walked and interned."""
-    profiler = packages()[OURS].profiler
+    """A stack of eight frames, walked and interned; and all that stacks add to an op there, Python functions timed."""
+    package = packages()[OURS]
     recorder = __import__("mindtorch_v2.profiler.recorder", fromlist=["recorder"]).RECORDER
+    x = package.ones((4, 4))
 
     def walk() -> float:
         began = time.thread_time_ns()
@@ -171,15 +181,20 @@ def stacks() -> list[Row]:
             recorder.stack()
         return (time.thread_time_ns() - began) / OPS
 
-    with profiler.profile(with_stack=True):
+    calls = frames_to(8)
+    with package.profiler.profile(with_stack=True):
         sys.setprofile(None)
-        depth = 8
-        frame: Any = sys._getframe()
-        while frame is not None:
-            depth -= 1
-            frame = frame.f_back
-        costs = [at_depth(max(depth - 1, 0), walk) for _ in range(ROUNDS)]
-    return [Row("one stack at depth 8 (bound 2000)", statistics.median(costs), None)]
+        costs = [at_depth(calls, walk) for _ in range(ROUNDS)]
+    differences = []
+    for _ in range(ROUNDS):
+        off = at_depth(calls - 1, lambda: loop(x, OPS))
+        with package.profiler.profile(with_stack=True):
+            on = at_depth(calls - 1, lambda: loop(x, OPS))
+        differences.append(on - off)
+    return [
+        Row("one stack at depth 8 (bound 2000)", statistics.median(costs), None),
+        Row("added to x + x at depth 8, with_stack (bound 2000)", statistics.median(differences), None),
+    ]
 
 
 def truth() -> list[Row]:
