@@ -261,7 +261,7 @@ def after_fork() -> None:
 
 
 class Recorder:
-    """What the tap needs of a recorder: the flags it asks for and where to find stacks, lanes and frees."""
+    """What the tap needs of a recorder: the flags it asks for and where to find stacks, lanes and allocations."""
 
     flags: int = 0
     # Whether it goes on in the worker processes of a data loader.
@@ -282,9 +282,6 @@ class Recorder:
         raise NotImplementedError
 
     def allocated(self, nbytes: int, address: int) -> None:
-        raise NotImplementedError
-
-    def freed(self, nbytes: int, address: int) -> None:
         raise NotImplementedError
 
     def module(self, module: Any) -> region:

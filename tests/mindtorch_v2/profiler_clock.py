@@ -48,5 +48,6 @@ def allocate(nbytes: int, address: int) -> None:
 
 
 def free(nbytes: int, address: int) -> None:
-    if _tap.SLOT.recorder is not None:
-        RECORDER.freed(nbytes, address)
+    lane = _tap.current_lane()
+    if lane is not None:
+        lane.note((_tap.clock(), -nbytes, address))

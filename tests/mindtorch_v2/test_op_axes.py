@@ -40,9 +40,6 @@ class ListRecorder(_tap.Recorder):
     def allocated(self, nbytes: int, address: int) -> None:
         self.balance += nbytes
 
-    def freed(self, nbytes: int, address: int) -> None:
-        self.balance -= nbytes
-
     def names(self) -> list[str]:
         rows, _ = self.lane.take()
         flat = np.frombuffer(rows, np.int64) if isinstance(rows, bytes) else rows

@@ -442,13 +442,6 @@ class Recorder(_tap.Recorder):
             lane = self.own_lane()
         lane.note((_NAMESPACE["clock"](), nbytes, address))
 
-    def freed(self, nbytes: int, address: int) -> None:
-        try:
-            lane = _LANES.lane
-        except AttributeError:
-            lane = self.own_lane()
-        lane.note((_NAMESPACE["clock"](), -nbytes, address))
-
     def module(self, module: Any) -> ModuleRegion:
         return ModuleRegion(self, module)
 
