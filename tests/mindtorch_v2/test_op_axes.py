@@ -26,7 +26,6 @@ class ListRecorder(_tap.Recorder):
     def __init__(self, flags: int) -> None:
         self.flags = flags
         self.lane = _tap.Lane(0)
-        self.balance = 0
 
     def lane_for_thread(self) -> _tap.Lane:
         return self.lane
@@ -38,7 +37,7 @@ class ListRecorder(_tap.Recorder):
         return 1
 
     def allocated(self, nbytes: int, address: int) -> None:
-        self.balance += nbytes
+        """Memory is counted elsewhere."""
 
     def names(self) -> list[str]:
         rows, _ = self.lane.take()
