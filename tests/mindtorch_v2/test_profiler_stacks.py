@@ -1,5 +1,6 @@
 """Stacks of ops, Python functions as events, and calls of modules."""
 
+import asyncio
 import cProfile
 import gc
 import json
@@ -7,6 +8,7 @@ import pstats
 import sys
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -491,3 +493,61 @@ def test_every_op_of_a_training_step_has_a_stack() -> None:
         earlier.sum().backward()
         optimizer.step()
     assert [event.name for event in ops_of(prof) if not event.stack] == []
+
+
+def busy_block() -> None:
+    """A block whose Python function allocates, and a block of memory that lives and dies in a Python function."""
+
+    def inside() -> None:
+        torch.ones(10)
+
+    def outside() -> None:
+        kept = torch.ones(100)
+        del kept
+
+    with record_function("block"):
+        inside()
+    outside()
+
+
+def rows_of(rows: Any) -> dict[str, tuple[Any, ...]]:
+    return {
+        row.key: (row.count, round(row.self_cpu_time_total, 3), row.self_cpu_memory_usage, row.cpu_parent is None)
+        for row in rows
+    }
+
+
+def test_rows_of_edited_and_copied_events_are_those_of_the_profile() -> None:
+    """Python functions that are hidden leave their times and bytes to the event around them, in every way to sum up."""
+    with profile(with_stack=True, profile_memory=True) as prof:
+        busy_block()
+    expected = rows_of(prof.key_averages())
+    assert rows_of(deepcopy(prof.events()).key_averages()) == expected
+    prof.events()[0].name = prof.events()[0].name
+    assert rows_of(prof.key_averages()) == expected
+
+
+def test_rows_with_hidden_functions_lose_no_bytes() -> None:
+    def rows(**options: bool) -> dict[str, int]:
+        with profile(profile_memory=True, **options) as prof:
+            busy_block()
+        return {row.key: row.self_cpu_memory_usage for row in prof.key_averages()}
+
+    assert rows(with_stack=True) == rows()
+    assert rows()["[memory]"] == -400
+
+
+def test_rows_of_tasks_that_overlap_have_no_negative_self_time(clock: Clock) -> None:  # noqa: F811
+    async def task(name: str) -> None:
+        with record_function(name):
+            clock.advance(5)
+            await asyncio.sleep(0)
+            clock.advance(10)
+
+    async def tasks() -> None:
+        await asyncio.gather(task("first"), task("second"), task("third"))
+
+    with profile(with_stack=True) as prof, record_function("outer"):
+        asyncio.run(tasks())
+    for row in prof.key_averages():
+        assert 0 <= row.self_cpu_time_total <= row.cpu_time_total, row.key

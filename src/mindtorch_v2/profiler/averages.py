@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import tree
+from .capture import MEMORY_EVENT_NAME
 from .config import DeviceType
 from .events import KNOWN_VALUES, FormattedTimesMixin, FunctionEvent, View, plain_shapes
 from .metrics import Metrics
@@ -164,15 +165,62 @@ class Grouping:
 def average_events(events: Iterable[Any], grouping: Grouping) -> list[FunctionEventAvg]:
     """Rows from event objects, in the order in which their keys first appear."""
     rows: dict[Hashable, FunctionEventAvg] = {}
+    loose = FunctionEventAvg()
     for event in events:
         if event.is_python_function and not grouping.python:
+            if _shown_parent(event) is None and event.self_cpu_memory_usage:
+                _add_loose(loose, event.self_cpu_memory_usage)
             continue
         key = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
         key.append(event.overload_name if grouping.overloads else "")
         key.append(str(event.input_shapes) if grouping.shapes else "")
         key += event.stack[: grouping.stack_n] if grouping.stack_n > 0 else ()
-        rows.setdefault(tuple(key), FunctionEventAvg()).add(event)
-    return [_finished(row, grouping) for row in rows.values()]
+        row = rows.setdefault(tuple(key), FunctionEventAvg())
+        row.add(event)
+        if not grouping.python:
+            _take_over(row, event)
+    return _with_loose([_finished(row, grouping) for row in rows.values()], loose, grouping)
+
+
+def _shown_parent(event: Any) -> Any:
+    """The nearest event around this one that is no Python function."""
+    parent = event.cpu_parent
+    while parent is not None and parent.is_python_function:
+        parent = parent.cpu_parent
+    return parent
+
+
+def _take_over(row: FunctionEventAvg, event: Any) -> None:
+    """Add to the row of `event` what the hidden Python functions in it did themselves."""
+    if row.count == event.count:
+        row.cpu_parent = _shown_parent(event)
+    hidden = [child for child in event.cpu_children if child.is_python_function]
+    while hidden:
+        function = hidden.pop()
+        row.self_cpu_time_total += function.self_cpu_time_total
+        row.self_cpu_memory_usage += function.self_cpu_memory_usage
+        row.self_device_memory_usage += function.self_device_memory_usage
+        hidden += [child for child in function.cpu_children if child.is_python_function]
+
+
+def _add_loose(loose: FunctionEventAvg, nbytes: int, count: int = 1) -> None:
+    """Count bytes of hidden Python functions that lie in no shown event."""
+    loose.count += count
+    loose.cpu_memory_usage += nbytes
+    loose.self_cpu_memory_usage += nbytes
+
+
+def _with_loose(rows: list[FunctionEventAvg], loose: FunctionEventAvg, grouping: Grouping) -> list[FunctionEventAvg]:
+    """The rows with `loose` added to that of `[memory]` events, as if the functions were not there at all."""
+    if not loose.count:
+        return rows
+    loose.key, loose.node_id, loose.scope, loose.is_user_annotation = MEMORY_EVENT_NAME, -1, 0, False
+    loose.input_shapes, loose.stack = [], []
+    for row in rows:
+        if row.key == MEMORY_EVENT_NAME and not row.is_user_annotation:
+            row.add(loose)
+            return rows
+    return [*rows, _finished(loose, grouping)]
 
 
 def _finished(row: FunctionEventAvg, grouping: Grouping) -> FunctionEventAvg:
@@ -187,12 +235,23 @@ def _finished(row: FunctionEventAvg, grouping: Grouping) -> FunctionEventAvg:
 def average_views(views: list[View], grouping: Grouping) -> list[FunctionEventAvg]:
     """Rows from columns; those of several captures are added up."""
     rows: dict[Hashable, FunctionEventAvg] = {}
+    loose = FunctionEventAvg()
     for view in views:
+        if not grouping.python and len(view.metrics.memory_events) and view.metrics.is_function.any():
+            nbytes = _loose_bytes(view.metrics)
+            _add_loose(loose, int(nbytes.sum()), len(nbytes))
         for key, row in _average_view(view, grouping):
             known = rows.setdefault(key, row)
             if known is not row:
                 known.add(row)
-    return list(rows.values())
+    return _with_loose(list(rows.values()), loose, grouping)
+
+
+def _loose_bytes(metrics: Metrics) -> Ints:
+    """Bytes that Python functions in no other event have allocated less freed themselves, where there are any."""
+    outermost = metrics.is_function & (tree.splice(metrics.parent, metrics.is_function) < 0)
+    nbytes: Ints = metrics.self_memory[outermost]
+    return nbytes[nbytes != 0]
 
 
 def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, FunctionEventAvg]]:
@@ -202,8 +261,8 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
     if not shown.all():
         # Times and bytes of hidden Python functions belong to the shown event around them.
         parent = tree.splice(parent, ~shown)
-        self_ns = _without_children(metrics.total_ns, parent, shown)
-        self_memory = _without_children(metrics.memory, parent, shown) if len(metrics.memory_events) else metrics.memory
+        self_ns = _with_hidden(self_ns, parent, shown)
+        self_memory = _with_hidden(self_memory, parent, shown)
     total_ns = metrics.total_ns
     if metrics.use_device:
         total_ns, self_ns = (np.where(metrics.is_device, 0, times) for times in (total_ns, self_ns))
@@ -229,8 +288,7 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
     if metrics.use_device:
         summed["device_time_total"] = [ns / 1000 for ns in sums(metrics.device_ns)]
         summed["device_memory_usage"] = sums(metrics.device_memory)
-        own = _without_children(metrics.device_memory, parent, shown)
-        summed["self_device_memory_usage"] = sums(own)
+        summed["self_device_memory_usage"] = sums(_without_children(metrics.device_memory, parent, shown))
         summed["self_device_time_total"] = [ns / 1000 for ns in sums(metrics.self_device_ns)]
     for number, (key, place) in enumerate(zip(keys, first)):
         row = _first_row(view, place, int(parent[place]), grouping)
@@ -255,6 +313,13 @@ def _first_row(view: View, place: int, parent: int, grouping: Grouping) -> Funct
     row.stack = event.stack[: grouping.stack_n] if grouping.stack_n > 0 else []
     row.is_user_annotation = event.is_user_annotation
     return row
+
+
+def _with_hidden(own: Ints, parent: Ints, shown: NDArray[np.bool_]) -> Ints:
+    """What each event has done itself, with what the hidden ones did that lie in it and in no other shown one."""
+    inner = ~shown & (parent >= 0)
+    taken = np.bincount(parent[inner], weights=own[inner], minlength=len(own))
+    return own + taken.astype(np.int64)
 
 
 def _without_children(total: Ints, parent: Ints, shown: NDArray[np.bool_]) -> Ints:
