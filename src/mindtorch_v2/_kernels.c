@@ -134,6 +134,7 @@ static PyMethodDef methods[] = {
     STAND_IN("reciprocal", reciprocal),
     METHOD("expand", expand),
     METHOD("look", look),
+    METHOD("unsqueeze", unsqueeze),
     METHOD("convert", convert),
     METHOD("sigmoid", sigmoid),
     METHOD("gelu", gelu),

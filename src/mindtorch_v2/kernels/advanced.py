@@ -22,6 +22,10 @@ Indices: TypeAlias = Sequence[Array | None]
 INTEGER = frozenset((np.dtype(np.int64), np.dtype(np.int32)))
 MASK = frozenset((np.dtype(np.bool_), np.dtype(np.uint8)))
 ALL = slice(None)
+FEW = 1024  # up to here it takes less time to add one by one than to find out how to add many at once
+UNROUNDED = frozenset(
+    map(np.dtype, (np.float32, np.float64, np.int64))
+)  # sums are as good in these types as in wider ones
 
 
 def is_mask(index: Array) -> bool:
@@ -194,6 +198,13 @@ def value_error(values: tuple[int, ...], shape: tuple[int, ...]) -> RuntimeError
 
 
 def _add(a: Array, indices: Indices, values: Array) -> None:
+    if a.size <= FEW and 0 < values.size <= FEW and a.dtype in UNROUNDED:
+        try:
+            np.add.at(a, _selector(a.shape, indices), values)
+        except (IndexError, ValueError):  # what follows says why
+            pass
+        else:
+            return
     plan = Plan(a.shape, indices)
     try:
         spread = np.broadcast_to(values, plan.shape)

@@ -57,6 +57,13 @@ def looked_at(a: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     return np.lib.stride_tricks.as_strided(a, shape, strides, subok=True)
 
 
+def unsqueezed(a: Any, dim: int) -> Any:
+    """A view of ``a`` with a dimension of one element in front of ``dim``, whose stride is the one torch gives it."""
+    made = None if C is None else C.unsqueeze(a, dim)
+    # Reshaping gives the same stride; indexing by None would make it 0.
+    return a.reshape((*a.shape[:dim], 1, *a.shape[dim:])) if made is None else made
+
+
 def in_one_pass(function: Function) -> Function:
     """``function(x, out=None)``, by the compiled loop of its name where that takes the arrays."""
     loop = getattr(C, function.__name__, None)

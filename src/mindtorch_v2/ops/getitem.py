@@ -23,6 +23,8 @@ from .._tensor import FAST, PLAIN, Tensor, bump, make, new
 from ..autograd import overrides
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import make_view
+from ..kernels import advanced as kernels
+from ..kernels.compiled import unsqueezed
 from . import creation
 from .convert import as_tensor, filled_from, item
 from .data import array_of
@@ -144,7 +146,7 @@ def _span(part: Any) -> int:
 
 def _normal(part: Any) -> Any:
     """One part of an index as an int, a bool, a slice, None, Ellipsis or a tensor."""
-    if part is None or part is Ellipsis or isinstance(part, (int, slice)):
+    if type(part) in _BASIC or isinstance(part, int):
         return part
     if isinstance(part, Tensor):
         if part._a.ndim == 0 and part._a.dtype.kind in "iub":
@@ -184,7 +186,9 @@ def taken_apart(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
             skipped = n - sum(spans)
             dim, real_dim = dim + skipped, real_dim + skipped
         elif isinstance(part, slice):
-            result, dim = _slice(result, dim, part, skip_whole=True), dim + 1
+            if not part.start is part.stop is part.step is None:
+                result = _slice(result, dim, part, skip_whole=True)
+            dim += 1
         elif isinstance(part, int) and not isinstance(part, bool):
             result = _select(result, dim, part, real_dim)
         else:
@@ -216,17 +220,22 @@ def _unwatched(t: Tensor) -> bool:
     return view is None or view.base._ag is None
 
 
-def _is_plain(parts: tuple[Any, ...]) -> bool:
-    """Whether an index means to NumPy what it means to torch: integers, forward slices, an Ellipsis."""
+def _nones(parts: tuple[Any, ...]) -> int:
+    """How often None is in an index of integers, forward slices, None and Ellipsis; -1 for an index of anything else.
+
+    Without None, such an index means to NumPy what it means to torch."""
+    count = 0
     for part in parts:
         kind = type(part)
         if kind is slice:
             step = part.step
             if step is not None and (type(step) is not int or step <= 0):
-                return False
+                return -1
+        elif part is None:
+            count += 1
         elif kind is not int and part is not Ellipsis:
-            return False
-    return True
+            return -1
+    return count
 
 
 def _viewed(self: Tensor, array: Any) -> Tensor:
@@ -250,18 +259,21 @@ def _viewed(self: Tensor, array: Any) -> Tensor:
 
 
 def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
-    """One view in place of several, where nobody can tell the difference; None where the index is not that simple."""
-    if not _unwatched(self):
-        return None
-    if not _is_plain(parts):
-        if len(parts) == 2 and parts[1] is None and type(parts[0]) is slice and self._a.ndim:
-            first = parts[0]
-            if first.start is first.stop is first.step is None:
-                return unsqueeze(self, 1)
-        return _quickly_unsqueezed(self, parts) if _BASIC.issuperset(map(type, parts)) else None
+    """One view or copy of an unwatched tensor in place of several, where nobody can tell the difference; None where the
+    index is not that simple."""
+    a = self._a
     try:
-        # The ellipsis keeps a single element an array.
-        return _viewed(self, self._a[parts if Ellipsis in parts else (*parts, ...)])
+        nones = _nones(parts)
+        if nones == 0:
+            # The ellipsis keeps a single element an array.
+            return _viewed(self, a[parts if Ellipsis in parts else (*parts, ...)])
+        if nones > 0:
+            return _quickly_unsqueezed(self, parts) if nones == 1 else None
+        found = _split(a, parts)
+        if found is None or type(None) in map(type, parts):  # NumPy gives a dimension of None other steps
+            return None
+        array, indices = found
+        return make(kernels.index(array, indices)) if indices else _viewed(self, array)
     except (IndexError, TypeError):
         return None
 
@@ -269,51 +281,124 @@ def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
 def _quickly_unsqueezed(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
     """As `_quickly`, with one None behind which all is taken as it is: the steps of the new dimension are then those that
     `unsqueeze` gives it."""
-    if None not in parts:
-        return None
-    place = parts.index(None)
-    before = parts[:place]
-    dim, rest = 0, 0
-    for part in before:
-        if type(part) is slice:
-            dim += 1
-        elif part is Ellipsis and place + 1 < len(parts):
+    a = self._a
+    dim, rest, cut, unseen = 0, 0, False, True
+    for part in parts:
+        if part is None:
+            unseen = False
+        elif part is Ellipsis:
+            dim = -1 if unseen else dim
+        elif type(part) is slice:
+            whole = part.start is part.stop is part.step is None
+            if not unseen and not whole:
+                return None
+            dim += dim >= 0 and unseen
+            rest += not unseen
+            cut = cut or not whole
+        elif unseen:
+            cut = True
+        else:
             return None
-    for part in parts[place + 1 :]:
-        if part is not Ellipsis and (type(part) is not slice or part != _WHOLE):
-            return None
-        rest += part is not Ellipsis
-    if not _is_plain(before):
-        return None
-    try:
-        a = self._a[before if Ellipsis in before else (*before, ...)]
-    except (IndexError, TypeError):
-        return None
-    shape = a.shape
-    if Ellipsis in before:
-        dim = len(shape)
-    if len(shape) - dim < rest:
-        return None
-    return _viewed(self, a.reshape((*shape[:dim], 1, *shape[dim:])))
+    if cut:
+        before = parts[: parts.index(None)]
+        a = a[before if dim < 0 else (*before, ...)]
+    if dim < 0:
+        dim = a.ndim - rest
+    return _viewed(self, unsqueezed(a, dim)) if 0 <= dim <= a.ndim - rest else None
 
 
+def _split(a: Any, parts: tuple[Any, ...]) -> tuple[Any, list[Any]] | None:
+    """A view of an array for the integers, slices and None of an index, and the index arrays to take from it; None where
+    an index holds anything else. An index that does not fit is an IndexError."""
+    if len(parts) == 1 and type(parts[0]) is Tensor and parts[0]._a.ndim:
+        array = _index_array(parts[0])
+        return None if array is None else (a, [array])
+    basic: list[Any] = []
+    picked: list[Any] = []
+    ellipsis, taken = -1, 0
+    for part in parts:
+        kind = type(part)
+        if kind is slice and (part.step is None or (type(part.step) is int and part.step > 0)):
+            basic.append(part)
+            picked.append(None)
+        elif part is None:
+            basic.append(None)
+            picked.append(None)
+            continue
+        elif kind is int:
+            basic.append(part)
+        elif part is Ellipsis and ellipsis < 0:
+            ellipsis = len(picked)
+            basic.append(part)
+            continue
+        else:
+            array = _index_array(part)
+            if array is None:
+                return None
+            if array.ndim:
+                span = array.ndim if array.dtype is _BOOL else 1
+                basic.extend([_WHOLE] * span)
+                picked.append(array)
+                taken += span - 1
+            else:
+                basic.append(int(array))
+        taken += 1
+    if ellipsis >= 0:
+        picked[ellipsis:ellipsis] = [None] * (a.ndim - taken)
+    else:
+        basic.append(Ellipsis)
+    while picked and picked[-1] is None:
+        picked.pop()
+    return a[tuple(basic)], picked
+
+
+def _index_array(part: Any) -> Any:
+    """The array of a plain index tensor, array or list of integers or truth values, not empty; None for anything else."""
+    kind = type(part)
+    if kind is Tensor:
+        part = part._a
+    elif kind is list:
+        if not part or type(part[0]) not in _LISTED:
+            return None
+        try:
+            part = np.array(part)
+        except ValueError:
+            return None
+        if part.ndim != 1:
+            return None
+    elif kind is np.int64:
+        return part
+    elif kind is not np.ndarray:
+        return None
+    dtype = part.dtype
+    if dtype is _INT64 or dtype is _INT32 or (dtype is _BOOL and part.ndim):
+        return part if part.size else None
+    return None
+
+
+_LISTED = frozenset((int, bool))
+_BOOL = np.dtype(np.bool_)
 _WHOLE = slice(None)
 
 
 def _chain(self: Tensor, parts: tuple[Any, ...]) -> Tensor:
     """select, slice and unsqueeze for an index of integers, slices, None and Ellipsis."""
     n = self._a.ndim
-    given = sum(part is not None and part is not Ellipsis for part in parts)
-    if given > n:
-        raise IndexError(f"too many indices for tensor of dimension {n}")
+    given = len(parts)
+    if given > n or Ellipsis in parts:
+        given = sum([part is not None and part is not Ellipsis for part in parts])
+        if given > n:
+            raise IndexError(f"too many indices for tensor of dimension {n}")
     result, dim, real_dim = self, 0, 0
     for part in parts:
-        if part is None:
+        if type(part) is slice:
+            if not part.start is part.stop is part.step is None:
+                result = _slice(result, dim, part, skip_whole=True)
+            dim, real_dim = dim + 1, real_dim + 1
+        elif part is None:
             result, dim = unsqueeze(result, dim), dim + 1
         elif part is Ellipsis:
             dim, real_dim = dim + n - given, real_dim + n - given
-        elif type(part) is slice:
-            result, dim, real_dim = _slice(result, dim, part, skip_whole=True), dim + 1, real_dim + 1
         else:
             result, real_dim = _select(result, dim, part, real_dim), real_dim + 1
     return alias_of(self) if result is self else result
@@ -329,14 +414,15 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return _select(self, 0, index, 0)
     if index is None and not NAMESPACE["HOOK"] and type(self) in FAST:
         return unsqueeze(self, 0)
-    if kind is tuple or kind is slice:
+    if kind in _QUICK and _unwatched(self):
         found = _quickly(self, index if kind is tuple else (index,))
         if found is not None:
             return found
-        indices = _whole_or_integers(self, index) if kind is tuple else None
+    basic = kind is tuple and _BASIC.issuperset(map(type, index))
+    if kind is tuple and not basic:
+        indices = _whole_or_integers(self, index)
         if indices is not None:
             return index_op(self, indices)
-    basic = kind is tuple and _BASIC.issuperset(map(type, index))
     if NAMESPACE["MODES"] or type(self) not in PLAIN or (not basic and kind not in _SIMPLE and _takes_over(index)):
         handled = _offered(Tensor.__getitem__, self, index)
         if handled is not NotImplemented:
@@ -374,7 +460,8 @@ def _whole_or_integers(self: Tensor, parts: tuple[Any, ...]) -> list[Tensor | No
     return found if found[-1] is not None else None
 
 
-_INT64 = np.dtype(np.int64)
+_INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
+_QUICK = frozenset((tuple, slice, type(Ellipsis), Tensor, list, np.int64))
 _SIMPLE = frozenset((int, slice, Tensor, type(None), type(Ellipsis), bool))
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
@@ -391,6 +478,8 @@ def _list_index(index: list[Any]) -> Tensor | None:
 
 
 def _takes_over(index: Any) -> bool:
+    if type(index) is tuple and _SIMPLE.issuperset(map(type, index)):
+        return False
     return bool(overrides.overloaded(index if isinstance(index, (tuple, list)) else (index,)))
 
 
@@ -491,9 +580,9 @@ def _write_at(target: Tensor, found: list[Tensor | None], value: Any) -> None:
 
 def _write_quickly(self: Tensor, index: Any, value: Any) -> bool:
     """Assign by NumPy alone where nobody watches: no graph, no recorder, an index that means the same to both."""
-    if not _unwatched(self):
-        return False
     a = self._a
+    if not _unwatched(self) or type(a) is not np.ndarray:
+        return False
     if type(value) in _NUMBERS:
         value = number_for(value, a.dtype)
     elif type(value) is Tensor and (_unwatched(value) or not is_grad_enabled()):
@@ -502,35 +591,38 @@ def _write_quickly(self: Tensor, index: Any, value: Any) -> bool:
             return False
     else:
         return False
-    if type(index) is Tensor:
-        return _put_quickly(self, index._a, value)
-    if type(a) is not np.ndarray or not _is_plain(index if type(index) is tuple else (index,)):
-        return False
+    parts = index if type(index) is tuple else (index,)
     try:
-        a[index] = value
+        if type(index) is not Tensor and _nones(parts) >= 0:
+            a[index] = value
+        elif not _put_quickly(a, parts, value):
+            return False
     except (IndexError, TypeError, ValueError, OverflowError):
         return False
-    bump(self)
+    storage = self._v
+    if type(storage) is Storage:
+        storage.version += 1
+    else:
+        bump(self)
     return True
 
 
-def _put_quickly(self: Tensor, index: Any, value: Any) -> bool:
-    """A number at one index tensor or mask."""
-    a = self._a
-    if isinstance(value, np.ndarray) or not index.ndim or type(a) is not np.ndarray or index.dtype not in _QUICK_INDEX:
+def _put_quickly(a: Any, parts: tuple[Any, ...], value: Any) -> bool:
+    """Write a value where index arrays say; False for what is not plain, or has its own rules as it is empty."""
+    found = _split(a, parts)
+    if found is None:
         return False
-    if not index.size or not a.size:  # NumPy lets masks of another shape pass here
-        return False
-    try:
-        a[index] = value
-    except (IndexError, OverflowError):
-        return False
-    bump(self)
+    target, indices = found
+    if indices:
+        if not target.size or (type(value) is np.ndarray and (value.dtype is not a.dtype or not value.size)):
+            return False
+        target[tuple([_WHOLE if i is None else i for i in indices])] = value
+    else:
+        target[...] = value
     return True
 
 
 _NUMBERS = frozenset((int, float, bool))
-_QUICK_INDEX = frozenset((np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_)))
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:

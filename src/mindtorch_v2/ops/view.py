@@ -26,7 +26,7 @@ from .._tensor import FAST, LAZY, Tensor, alias, element_strides, in_memory, mak
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import edge
 from ..autograd.methods import cut
-from ..kernels.compiled import F32, C
+from ..kernels.compiled import F32, C, unsqueezed
 from ..kernels.totals import total
 from .permute import movedim as movedim
 from .permute import permute as permute
@@ -277,8 +277,7 @@ def _unsqueeze(a: Any, dim: int) -> Any:
         dim += len(shape) + 1
     if not 0 <= dim <= len(shape):
         raise dim_error(dim if dim >= 0 else dim - len(shape) - 1, len(shape) + 1)
-    # Reshaping gives the new dimension the stride torch gives it; None would make it 0.
-    return a.reshape((*shape[:dim], 1, *shape[dim:]))
+    return unsqueezed(a, dim)
 
 
 unsqueeze = _unsqueeze.function

@@ -39,6 +39,13 @@ INLINE Py_ssize_t count_of(PyObject *object) {
     return count;
 }
 
+/* Bytes of an element; 0 for types that are not known here. */
+INLINE Py_ssize_t size_of_element(PyObject *descr) {
+    if (descr == F32) return 4;
+    if (descr == F64 || descr == I64) return 8;
+    return descr == BOOL ? 1 : descr == F16 || descr == BF16 ? 2 : 0;
+}
+
 /* Whether two arrays of so many bytes are one and the same memory, or share none: a loop may write one from the other. */
 INLINE int apart(PyObject *x, PyObject *out, Py_ssize_t bytes) {
     char *a = ((Array *)x)->data, *b = ((Array *)out)->data;

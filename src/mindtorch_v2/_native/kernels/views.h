@@ -55,3 +55,21 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
     if (!read_sizes(args[1], shape) || !read_sizes(args[2], strides)) Py_RETURN_NONE;
     return view_of(args[0], (int)n, shape, strides);
 }
+
+/* unsqueeze(a, dim): a view with a dimension of one element in front of `dim`, with the stride torch gives it; None for
+ * what is empty or not plain, and for a dimension that is not there. */
+static PyObject *unsqueeze(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || Py_TYPE(args[0]) != array_type || !PyLong_CheckExact(args[1])) Py_RETURN_NONE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t dim = PyLong_AsSsize_t(args[1]), shape[MOST_DIMS], strides[MOST_DIMS];
+    if (dim < 0) PyErr_Clear();
+    if (dim < 0 || dim > a->nd || a->nd + 1 > MOST_DIMS || count_of(args[0]) == 0) Py_RETURN_NONE;
+    for (int i = 0; i < a->nd; i++) {
+        shape[i + (i >= dim)] = a->dimensions[i];
+        strides[i + (i >= dim)] = a->strides[i];
+    }
+    shape[dim] = 1;
+    strides[dim] = dim < a->nd ? shape[dim + 1] * strides[dim + 1] : size_of_element(a->descr);
+    if (dim == a->nd && !strides[dim]) Py_RETURN_NONE;
+    return view_of(args[0], a->nd + 1, shape, strides);
+}
