@@ -3,6 +3,7 @@
 import copy
 import logging
 import pickle
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -434,6 +435,80 @@ def test_record_function_decorates_recursive_functions(clock: Clock) -> None:  #
     with profile() as prof:
         deeper(2)
     assert [event.cpu_time_total for event in prof.events() if event.name == "deeper"] == [32.0, 21.0, 10.0]
+
+
+def test_record_function_may_be_entered_inside_of_itself(clock: Clock) -> None:  # noqa: F811
+    block = record_function("block")
+    with profile() as prof:
+        with block:
+            with block:
+                clock.advance(2)
+            with op("aten::mul"):
+                clock.advance(3)
+        with op("aten::add"):
+            clock.advance(4)
+    assert [(event.name, event.cpu_time_total, event.cpu_parent is None) for event in prof.events()] == [
+        ("block", 5.0, True),
+        ("block", 2.0, False),
+        ("aten::mul", 3.0, False),
+        ("aten::add", 4.0, True),
+    ]
+
+
+def test_record_function_may_run_on_two_threads_at_once(clock: Clock) -> None:  # noqa: F811
+    block = record_function("block")
+    entered, left = threading.Event(), threading.Event()
+
+    def beside() -> None:
+        with block:
+            entered.set()
+            left.wait()
+            with op("aten::mul"):
+                clock.advance(2)
+        with op("aten::sub"):
+            clock.advance(3)
+
+    with profile(all_threads=True) as prof:
+        thread = threading.Thread(target=beside)
+        with block:
+            thread.start()
+            entered.wait()
+            with op("aten::add"):
+                clock.advance(1)
+        left.set()
+        thread.join()
+    rows = {event.name: event for event in prof.events() if event.name != "block"}
+    here, there = rows["aten::add"].cpu_parent, rows["aten::mul"].cpu_parent
+    assert (here.name, here.cpu_time_total, there.name, there.cpu_time_total) == ("block", 1.0, "block", 3.0)
+    assert here.thread == rows["aten::add"].thread != there.thread
+    assert rows["aten::sub"].cpu_parent is None
+
+
+def test_record_function_left_where_nothing_was_recorded_ends_nothing(clock: Clock) -> None:  # noqa: F811
+    block = record_function("block")
+    block.__enter__()
+    with profile(all_threads=True) as prof:
+        entered, left = threading.Event(), threading.Event()
+
+        def beside() -> None:
+            with block:
+                entered.set()
+                left.wait()
+                clock.advance(5)
+
+        thread = threading.Thread(target=beside)
+        thread.start()
+        entered.wait()
+        block.__exit__(None, None, None)
+        left.set()
+        thread.join()
+    assert [(event.name, event.cpu_time_total) for event in prof.events()] == [("block", 5.0)]
+
+
+def test_record_function_takes_bytes_as_text() -> None:
+    with profile() as prof, record_function(b"block"):  # type: ignore[arg-type]
+        pass
+    assert [event.name for event in prof.events()] == ["block"]
 
 
 def test_record_function_opened_before_the_start_is_not_recorded(clock: Clock) -> None:  # noqa: F811

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterable, Mapping
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from .. import _tap
@@ -46,7 +47,10 @@ class record_function(contextlib.ContextDecorator):
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
+        # The region entered last, and all that run, with the threads that entered them: it may be entered again inside
+        # of itself and on other threads.
         self.record: _tap.region | None = None
+        self._running: list[tuple[int, _tap.region]] = []
         # Whether leaving the block ends the event; not if a future has taken it over.
         self.run_callbacks_on_exit = True
 
@@ -55,16 +59,16 @@ class record_function(contextlib.ContextDecorator):
         return type(self)(self.name, self.args)
 
     def __enter__(self) -> record_function:
-        if not isinstance(self.name, str):
-            raise RuntimeError(f"record_function() expected a str as name, got {type(self.name).__name__}")
-        if self.args is not None and not isinstance(self.args, str):
-            raise RuntimeError(f"record_function() expected a str or None as args, got {type(self.args).__name__}")
-        self.record = _UNRECORDED
+        name = _text("name", self.name)
+        if self.args is not None:
+            _text("args", self.args)
+        record = _UNRECORDED
         if _tap.SLOT.recorder is not None:
             shown = self.args is not None and _tap.SLOT.flags & _tap.SHAPES
             inputs = _tap.intern_inputs(_OPAQUE_ARGS) if shown else 0
-            self.record = _tap.region(_tap.event_id(self.name, _tap.USER_SCOPE, True), -1, inputs)
-            self.record.__enter__()
+            record = _tap.region(_tap.event_id(name, _tap.USER_SCOPE, True), -1, inputs).__enter__()
+        self.record = record
+        self._running.append((get_ident(), record))
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
@@ -72,7 +76,18 @@ class record_function(contextlib.ContextDecorator):
             return
         if self.record is None:
             raise AssertionError("Expected record to be set: __exit__() needs an __enter__() before it")
-        self.record.__exit__()
+        self._take().__exit__()
+
+    def _take(self) -> _tap.region:
+        """The region that ends now: of those that run, the last that the calling thread has entered."""
+        running, thread = self._running, get_ident()
+        if not running:
+            return _UNRECORDED
+        found = running[-1]
+        if found[0] != thread:
+            found = next((entry for entry in reversed(running) if entry[0] == thread), found)
+        running.remove(found)
+        return found[1]
 
     def _call_end_callbacks_on_future(self, fut: Any) -> Any:
         """Let the event last until a future completes; returns a future with the same value that completes after."""
@@ -82,6 +97,7 @@ class record_function(contextlib.ContextDecorator):
         record = self.record
         if record is None:
             raise AssertionError("Expected record to be set: enter the block before handing it to a future")
+        self._running = [entry for entry in self._running if entry[1] is not record]
 
         def finish(done: Any) -> Any:
             record.__exit__()
@@ -91,6 +107,15 @@ class record_function(contextlib.ContextDecorator):
             return fut.then(finish)
         fut.add_done_callback(finish)
         return fut
+
+
+def _text(argument: str, value: Any) -> str:
+    """What was given as a text; bytes count as one."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise RuntimeError(f"record_function() expected a str as {argument}, got {type(value).__name__}")
+    return value
 
 
 class _RecordFunctionFast:
