@@ -17,6 +17,7 @@
 #include "_native/helper/storage.h"
 #include "_native/helper/sightings.h"
 #include "_native/helper/calls.h"
+#include "_native/helper/readers.h"
 #include "_native/helper/operators.h"
 
 static int add_types(PyObject *module) {
@@ -26,9 +27,11 @@ static int add_types(PyObject *module) {
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
     given.counted = (PyTypeObject *)counted, given.storage = (PyTypeObject *)storage;
     operator_type = (PyTypeObject *)PyType_FromSpec(&operator_spec);
+    PyObject *extents = PyType_FromSpecWithBases(&extents_spec, (PyObject *)&PyTuple_Type);
     open_name = PyUnicode_InternFromString("open"), root_name = PyUnicode_InternFromString("root");
     forward_name = PyUnicode_InternFromString("forward");
     int failed = !lane || !counted || !sightings || !operator_type || !open_name || !root_name || !forward_name ||
+                 !extents || PyModule_AddObjectRef(module, "Extents", extents) < 0 ||
                  PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
                  PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
                  PyModule_AddObjectRef(module, "Sightings", sightings) < 0 ||
@@ -36,19 +39,9 @@ static int add_types(PyObject *module) {
     Py_XDECREF(lane);
     Py_XDECREF(storage);
     Py_XDECREF(bases);
+    Py_XDECREF(extents);
     Py_XDECREF(sightings);
     return failed ? -1 : 0;
-}
-
-static Py_ssize_t slot_offset(PyObject *type, const char *name) {
-    PyObject *member = PyObject_GetAttrString(type, name);
-    Py_ssize_t offset = -1;
-    if (member && Py_TYPE(member) == &PyMemberDescr_Type)
-        offset = ((PyMemberDescrObject *)member)->d_member->offset;
-    else if (member)
-        PyErr_Format(PyExc_TypeError, "expected %s to be a slot", name);
-    Py_XDECREF(member);
-    return offset;
 }
 
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
@@ -135,6 +128,9 @@ static PyMethodDef functions[] = {
     {"end", end, METH_O, "The op that began last ends; it was this event."},
     {"enter", (PyCFunction)(void (*)(void))enter_node, METH_FASTCALL, "Begin the region of an autograd node."},
     {"operator", operator_new, METH_O, "A method for the interpreter's operators, which passes on to a function."},
+    {"reader", reader_new, METH_VARARGS, "The same for an attribute, by its name: plain tensors need no call."},
+    {"address", address, METH_O, "Where the first element of an array lies."},
+    {"connect_readers", connect_readers, METH_VARARGS, "Hand over what attributes are made of."},
     {"call_module", (PyCFunction)(void (*)(void))call_module, METH_FASTCALL, "Forward of an nn.Module in its region."},
     {"connect_modules", connect_modules, METH_VARARGS, "Hand over what names modules and chains of them."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},

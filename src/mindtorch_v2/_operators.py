@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ._device import CPU
+from ._dtype import FROM_NUMPY
 from ._functions import LATE, install, materialize, stub
 from ._op import OPS, Op
+from ._size import Size
 from ._tap import HELPER, NAMESPACE
 from ._tensor import Tensor
 from .ops import arithmetic, bitwise, special
@@ -132,8 +135,8 @@ def _read_untraced() -> None:
     """Have what tensors have as attributes found as operators are: their functions are not traced."""
     for name, held in list(vars(Tensor).items()):
         if type(held) is property:
-            parts = (held.fget, held.fset, held.fdel)
-            setattr(Tensor, name, property(*(part and HELPER.operator(part) for part in parts)))
+            written = [part and HELPER.operator(part) for part in (held.fset, held.fdel)]
+            setattr(Tensor, name, property(HELPER.reader(name, held.fget), *written))
 
 
 def bind_operators() -> None:
@@ -159,5 +162,6 @@ def bind_operators() -> None:
         setattr(Tensor, name, method if HELPER is None else HELPER.operator(method))
     if HELPER is not None:
         copyreg.pickle(type(Tensor.__dict__["__add__"]), _looked_up)
+        HELPER.connect_readers(Size, FROM_NUMPY, CPU)
         _read_untraced()
     Tensor.polygamma = lambda self, n: special.polygamma.function(n, self)  # type: ignore[attr-defined]

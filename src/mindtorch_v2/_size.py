@@ -8,11 +8,31 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, final, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, final, overload
+
+from . import _tap
+
+if TYPE_CHECKING or _tap.HELPER is None:
+
+    class _Extents(tuple[int, ...]):
+        """A tuple whose slices are of its own class."""
+
+        __slots__ = ()
+
+        @overload
+        def __getitem__(self, index: SupportsIndex) -> int: ...
+        @overload
+        def __getitem__(self, index: slice) -> Size: ...
+        def __getitem__(self, index: SupportsIndex | slice) -> int | Size:
+            item = tuple.__getitem__(self, index)
+            return tuple.__new__(Size, item) if isinstance(item, tuple) else item
+
+else:
+    _Extents = _tap.HELPER.Extents
 
 
 @final
-class Size(tuple[int, ...]):
+class Size(_Extents):
     """The extent of a tensor in each of its dimensions."""
 
     __slots__ = ()
@@ -29,14 +49,6 @@ class Size(tuple[int, ...]):
     def numel(self) -> int:
         """Number of elements of a tensor of this size."""
         return math.prod(self)
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> Size: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> int | Size:
-        item = tuple.__getitem__(self, index)
-        return tuple.__new__(Size, item) if isinstance(item, tuple) else item
 
     def __add__(self, other: Any) -> Size:
         return Size((*self, *other)) if isinstance(other, tuple) else NotImplemented

@@ -80,7 +80,7 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         if dim is None:
-            return _SIZES[self._a.shape]
+            return self.shape
         shape = self._a.shape
         try:
             return shape[dim]
@@ -138,11 +138,14 @@ class Tensor:
 
     def storage_offset(self) -> int:
         a = self._a
+        if a.base is None:
+            return 0
         owner = memory_owner(a)
         return (address(a) - address(owner)) // a.dtype.itemsize
 
     def data_ptr(self) -> int:
-        return 0 if type(self._a) is MetaArray or self._a.size == 0 else address(self._a)
+        a = self._a
+        return 0 if type(a) is MetaArray or a.size == 0 else address(a)
 
     @property
     def _version(self) -> int:
@@ -371,6 +374,10 @@ def address(a: np.ndarray[Any, Any]) -> int:
     """Where the first element lies."""
     pointer: int = a.__array_interface__["data"][0]
     return pointer
+
+
+if _tap.HELPER is not None:
+    address = _tap.HELPER.address
 
 
 def memory_owner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

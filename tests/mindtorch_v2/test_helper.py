@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _roles, _tap
+from mindtorch_v2._tensor import Tensor
 from mindtorch_v2.autograd.engine import _edges_counted
 from mindtorch_v2.profiler.roles import _block, _Log
 
@@ -140,6 +142,30 @@ def test_views_made_in_c_are_those_made_in_python() -> None:
     assert _tap.HELPER.look(base, base._a, False)._view is None
     with pytest.raises(TypeError, match="got 2 arguments"):
         _tap.HELPER.look(base, base._a)
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "ndim", "device", "requires_grad", "is_leaf", "grad", "grad_fn"])
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_attributes_are_read_as_in_python(name: str) -> None:
+    leaf = torch.nn.Parameter(torch.ones(2, 3))
+    leaf.sum().backward()
+    other = torch.zeros(4, requires_grad=True)
+    made = leaf * 2
+    detached, meta = made.detach(), torch.empty(2, device="meta")
+    read = Tensor.__dict__[name].fget
+    in_python = FunctionType(read.__code__, read.__globals__)
+    for t in (leaf, other, made[0], detached, detached[0], torch.tensor(1), torch.ones(0, 2).half(), meta):
+        assert getattr(t, name) is in_python(t) or getattr(t, name) == in_python(t)
+        assert type(getattr(t, name)) is type(in_python(t))
+
+
+def test_parts_of_sizes_are_sizes() -> None:
+    size = torch.ones(2, 3, 4).shape
+    assert (size[-1], size[0:2], type(size[:]), type(size[1:1])) == (4, (2, 3), torch.Size, torch.Size)
+    with pytest.raises(IndexError, match="out of range"):
+        size[3]
+    with pytest.raises(TypeError):
+        size["a"]
 
 
 def test_every_part_in_c_is_named_where_it_is_built() -> None:

@@ -533,6 +533,9 @@ clone = _clone.function
 
 def is_contiguous(self: Tensor, memory_format: Any = _device.contiguous_format) -> bool:
     """Whether the elements lie in memory in row-major order (or that of another format)."""
+    if memory_format is _CONTIGUOUS and type(self) in FAST:
+        dense: bool = self._a.flags.c_contiguous
+        return dense
     a = in_memory(self)._a if type(self) in LAZY else self._a
     if memory_format is not _CONTIGUOUS:
         if memory_format in _CHANNELS_LAST:

@@ -54,3 +54,14 @@ static void tell_error(PyObject *where) {
     else
         PyErr_WriteUnraisable(where);
 }
+
+static Py_ssize_t slot_offset(PyObject *type, const char *name) {
+    PyObject *member = PyObject_GetAttrString(type, name);
+    Py_ssize_t offset = -1;
+    if (member && Py_TYPE(member) == &PyMemberDescr_Type)
+        offset = ((PyMemberDescrObject *)member)->d_member->offset;
+    else if (member)
+        PyErr_Format(PyExc_TypeError, "expected %s to be a slot", name);
+    Py_XDECREF(member);
+    return offset;
+}

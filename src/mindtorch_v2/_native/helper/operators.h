@@ -6,11 +6,19 @@ typedef struct {
     PyObject_HEAD
     PyObject *function;
     vectorcallfunc call;
+    Reader read; /* NULL, or what may save the call: see readers.h */
 } Operator;
 static PyTypeObject *operator_type;
 
 static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names) {
     PyObject *function = ((Operator *)self)->function;
+    Reader read = ((Operator *)self)->read;
+    if (read && PyVectorcall_NARGS(count) == 1 && !names &&
+        (Py_TYPE(args[0]) == given.tensor || Py_TYPE(args[0]) == given.parameter)) {
+        PyObject *value = read(args[0]);
+        if (value || PyErr_Occurred())
+            return value;
+    }
     if (!(given.flags & STACKS))
         return PyObject_Vectorcall(function, args, count, names);
     trace_nothing();
@@ -24,8 +32,21 @@ static PyObject *operator_new(PyObject *module, PyObject *function) {
     if (made) {
         made->function = Py_NewRef(function);
         made->call = operator_call;
+        made->read = NULL;
     }
     return (PyObject *)made;
+}
+
+/* reader(name, function): the same for the function of an attribute, which is called only where nothing here reads it. */
+static PyObject *reader_new(PyObject *module, PyObject *args) {
+    const char *name;
+    PyObject *function, *made;
+    if (!PyArg_ParseTuple(args, "sO", &name, &function) || !(made = operator_new(module, function)))
+        return NULL;
+    for (int i = 0; readers[i].name; i++)
+        if (!strcmp(readers[i].name, name))
+            ((Operator *)made)->read = readers[i].read;
+    return made;
 }
 
 static void operator_dealloc(Operator *self) {

@@ -1,0 +1,125 @@
+/* Attributes of plain tensors, read from where they lie. */
+
+/* An attribute's value, or NULL without an error where its Python function has to find it. */
+typedef PyObject *(*Reader)(PyObject *tensor);
+
+enum { MOST_DTYPES = 32 };
+static struct {
+    PyTypeObject *size;  /* the class of shapes */
+    PyObject *dtypes;    /* dict: NumPy's dtype -> ours */
+    PyObject *cpu;       /* the device of arrays */
+    Py_ssize_t grad_offset;
+    int known; /* pairs of the dict that were asked for */
+    PyObject *numpy[MOST_DTYPES], *ours[MOST_DTYPES];
+} reading;
+
+static inline PyObject *slot_of(PyObject *tensor, Py_ssize_t offset) { return *(PyObject **)((char *)tensor + offset); }
+
+static Array *plain_array(PyObject *tensor) {
+    PyObject *array = slot_of(tensor, given.array_offset);
+    return array && Py_TYPE(array) == ndarray ? (Array *)array : NULL;
+}
+
+/* address(array): where its first element lies. */
+static PyObject *address(PyObject *module, PyObject *array) {
+    if (!PyObject_TypeCheck(array, ndarray))
+        return PyErr_Format(PyExc_TypeError, "expected an ndarray, got %s", Py_TYPE(array)->tp_name);
+    return PyLong_FromVoidPtr(((Array *)array)->data);
+}
+
+static PyObject *read_shape(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    PyObject *size = a ? reading.size->tp_alloc(reading.size, a->ndim) : NULL;
+    for (int i = 0; size && i < a->ndim; i++) {
+        PyObject *n = PyLong_FromSsize_t(a->shape[i]);
+        if (!n)
+            Py_CLEAR(size);
+        else
+            PyTuple_SET_ITEM(size, i, n);
+    }
+    return size;
+}
+
+static PyObject *read_dtype(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    if (!a)
+        return NULL;
+    for (int i = 0; i < reading.known; i++)
+        if (reading.numpy[i] == a->dtype)
+            return Py_NewRef(reading.ours[i]);
+    PyObject *found = PyDict_GetItemWithError(reading.dtypes, a->dtype);
+    if (found && reading.known < MOST_DTYPES) {
+        reading.numpy[reading.known] = Py_NewRef(a->dtype);
+        reading.ours[reading.known++] = Py_NewRef(found);
+    }
+    return Py_XNewRef(found);
+}
+
+static PyObject *read_ndim(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    return a ? PyLong_FromLong(a->ndim) : NULL;
+}
+
+static PyObject *read_device(PyObject *tensor) { return plain_array(tensor) ? Py_NewRef(reading.cpu) : NULL; }
+
+/* The place in the graph of what is no view; NULL for views, whose place may have to be found again. */
+static PyObject *place_of(PyObject *tensor) {
+    return slot_of(tensor, given.view_offset) == Py_None ? slot_of(tensor, given.graph_offset) : NULL;
+}
+
+static PyObject *read_requires_grad(PyObject *tensor) {
+    PyObject *place = place_of(tensor);
+    return place ? PyBool_FromLong(place != Py_None) : NULL;
+}
+
+static PyObject *read_is_leaf(PyObject *tensor) {
+    PyObject *place = place_of(tensor);
+    return place ? PyBool_FromLong(place == Py_None || Py_TYPE(place) == given.leaf) : NULL;
+}
+
+static PyObject *read_grad_fn(PyObject *tensor) {
+    PyObject *place = place_of(tensor);
+    return place && (place == Py_None || Py_TYPE(place) == given.leaf) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *read_grad(PyObject *tensor) {
+    PyObject *place = place_of(tensor);
+    return place && Py_TYPE(place) == given.leaf ? Py_XNewRef(slot_of(place, reading.grad_offset)) : NULL;
+}
+
+/* Extents, which the class of shapes is made from: a tuple whose slices are of its own class. */
+static PyObject *extents_subscript(PyObject *self, PyObject *index) {
+    PyObject *found = PyTuple_Type.tp_as_mapping->mp_subscript(self, index);
+    if (!found || !PySlice_Check(index))
+        return found;
+    Py_ssize_t count = PyTuple_GET_SIZE(found);
+    PyObject *part = Py_TYPE(self)->tp_alloc(Py_TYPE(self), count);
+    for (Py_ssize_t i = 0; part && i < count; i++)
+        PyTuple_SET_ITEM(part, i, Py_NewRef(PyTuple_GET_ITEM(found, i)));
+    Py_DECREF(found);
+    return part;
+}
+
+static PyType_Slot extents_slots[] = {{Py_mp_subscript, extents_subscript}, {0, NULL}};
+static PyType_Spec extents_spec = {"mindtorch_v2._helper.Extents", 0, 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_TUPLE_SUBCLASS, extents_slots};
+
+static const struct {
+    const char *name;
+    Reader read;
+} readers[] = {{"shape", read_shape},   {"dtype", read_dtype},       {"ndim", read_ndim},
+               {"device", read_device}, {"grad_fn", read_grad_fn},   {"requires_grad", read_requires_grad},
+               {"grad", read_grad},     {"is_leaf", read_is_leaf},   {NULL, NULL}};
+
+/* connect_readers(class of shapes, dtypes by NumPy's, device of arrays) */
+static PyObject *connect_readers(PyObject *module, PyObject *args) {
+    PyObject *size, *dtypes, *cpu;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &size, &PyDict_Type, &dtypes, &cpu))
+        return NULL;
+    if ((reading.grad_offset = slot_offset((PyObject *)given.leaf, "grad")) < 0)
+        return NULL;
+    reading.size = (PyTypeObject *)Py_NewRef(size);
+    reading.dtypes = Py_NewRef(dtypes);
+    reading.cpu = Py_NewRef(cpu);
+    Py_RETURN_NONE;
+}
