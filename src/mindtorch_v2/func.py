@@ -15,6 +15,7 @@ from typing import Any
 
 from ._tensor import Tensor
 from .autograd.entry import grad as _gradients
+from .autograd.function import PUSHING
 from .autograd.grad_mode import enable_grad, is_grad_enabled
 from .nn.modules.batchnorm import _BatchNorm
 from .nn.utils.stateless import _functional_call
@@ -213,7 +214,11 @@ def _pusher(run: _Run, outputs: Sequence[Any]) -> Callable[[Sequence[Any]], list
     """A function that multiplies the Jacobian with a vector: v·J is linear in v, and its derivative by v is J."""
     probes = [zeros_like(o).requires_grad_() for o in outputs]
     _SERVED.update((id(p), p) for p in probes)
-    rows = _pulled(outputs, run.inputs, probes, linked=True)
+    token = PUSHING.set(True)
+    try:
+        rows = _pulled(outputs, run.inputs, probes, linked=True)
+    finally:
+        PUSHING.reset(token)
 
     def push(tangents: Sequence[Any]) -> list[Any]:
         return _pulled(rows, probes, tangents, run.beyond or (is_grad_enabled() and _reaches_beyond(tangents)))

@@ -25,7 +25,8 @@ LAYERS = {
         autograd.entry autograd.methods autograd.overrides autograd.variable""",
     "L3": "_schema _codegen _forward _inputs _compute _change _slow _functions _namespace _op _front ops.*",
     "L4": """_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.*
-        linalg.* masked sparse.* fft.* special.* autograd.functional autograd.forward_ad autograd.gradcheck""",
+        linalg.* masked sparse.* fft.* special.* autograd.functional autograd.forward_ad
+        autograd.jacobians autograd.mismatch autograd.promises autograd.gradcheck""",
     "L5": """nn.* optim.* ao.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*
         jit fx onnx export library torch_version hub cuda.* cpu.* mps xpu mtia accelerator
         backends.* version _utils _higher_order_ops.* _dynamo _inductor _logging""",

@@ -166,7 +166,8 @@ class _Task:
             node = heapq.heappop(heap)[2]
             # A gradient travels in a list of one, so that no frame on its way keeps a reference to it.
             holder = [buffers.pop(node, None)]
-            if not plain or node.hooks is not None or namespace["SAVING"] is not None:
+            unasked = holder[0] is None and node.takes_nothing
+            if unasked or not plain or node.hooks is not None or namespace["SAVING"] is not None:
                 _tap.aloud(self._evaluate, node, holder)
             elif not namespace["HOOK"]:
                 self._run_plainly(node, holder)
@@ -316,7 +317,7 @@ class _Task:
                 return ()
         if node.saved is None:
             raise RuntimeError(FREED)
-        if all(g is None for g in grads):
+        if all(g is None for g in grads) and not node.takes_nothing:
             results: tuple[Any, ...] = (None,) * len(node.edges)
         elif event is None:
             results = self._run(node, grads)
@@ -488,6 +489,11 @@ def _checked(hook: Any, new: Any, old: Any) -> Any:
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new._a.shape != old._a.shape:
         raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the size of value")
+    if new._a.dtype != old._a.dtype:
+        raise RuntimeError(
+            f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the type of value (was {old.dtype} got "
+            f"{new.dtype})"
+        )
     return new
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .._tensor import Tensor
 from .engine import door
 from .entry import grad
+from .function import PUSHING
 from .grad_mode import enable_grad
 from .graph import edge
 
@@ -89,7 +90,11 @@ def _tangent(tensor: Tensor, duals: list[tuple[Tensor, Tensor]]) -> Tensor | Non
     """The product of the Jacobian with the tangents: the derivative of the product with a vector by that vector."""
     with enable_grad():
         vector = door.zeros_like(tensor).requires_grad_()
-        products = grad(tensor, [dual for dual, _ in duals], vector, create_graph=True, allow_unused=True)
+        token = PUSHING.set(True)
+        try:
+            products = grad(tensor, [dual for dual, _ in duals], vector, create_graph=True, allow_unused=True)
+        finally:
+            PUSHING.reset(token)
         pairs = [(p, tangent) for p, (_, tangent) in zip(products, duals, strict=True) if p is not None]
         if not pairs:
             return None

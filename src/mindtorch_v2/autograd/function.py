@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from .. import _tap
@@ -27,6 +28,10 @@ from .node import (
     version_of,
 )
 
+# Whether a backward pass is under way whose results only serve to be differentiated by what it began with, as forward
+# mode does to find tangents. A user's function then answers by its `jvp`.
+PUSHING: ContextVar[bool] = ContextVar("PUSHING", default=False)
+
 
 class FunctionCtx:
     """What forward and backward of a Function share."""
@@ -41,6 +46,7 @@ class FunctionCtx:
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for jvp, where they appear as `saved_tensors`."""
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
@@ -60,8 +66,10 @@ class FunctionNode(Node, FunctionCtx):
     """The node of one call of a Function; also its `ctx`."""
 
     # Users hang attributes of their own onto a ctx.
+    takes_nothing = True
     _forward_cls: Any = None
     to_save: tuple[Any, ...] = ()
+    saved_for_forward: tuple[Any, ...] = ()
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads = True
@@ -72,6 +80,8 @@ class FunctionNode(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
+        if PUSHING.get():
+            return self.saved_for_forward
         if self.saved is None:
             raise RuntimeError(FREED)
         return tuple(self._unpacked(item) for item in self.saved)
@@ -95,6 +105,8 @@ class FunctionNode(Node, FunctionCtx):
         return t
 
     def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        if PUSHING.get():
+            return self._pushing(grads)
         if self.materialize_grads:
             grads = tuple(self._zeros(nr) if g is None and nr not in self._silent else g for nr, g in enumerate(grads))
         given = _tap.aloud(self._forward_cls.backward, self, *grads)
@@ -132,18 +144,96 @@ class FunctionNode(Node, FunctionCtx):
 
     is_tensor: tuple[bool, ...] = ()
 
+    def _pushing(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Zeros that depend on `grads` as the inputs' gradients do, which is what `jvp` tells: it is the transpose."""
+        node: _Pushed = new(_Pushed.of(len(self.edges)))
+        node.edges = tuple(None if g is None else graph.edge(g) for g in grads)
+        node.saved, node.hooks, node.seq = (self,), None, _tap.NAMESPACE["SEQ"]
+        _tap.NAMESPACE["SEQ"] += 1
+        metas = [((), None) if e is None else _meta_of(e) for e in self.edges]
+        single = len(metas) == 1
+        node.shape = metas[0][0] if single else tuple(shape for shape, _ in metas)
+        node.dtype = metas[0][1] if single else tuple(dtype for _, dtype in metas)
+        made: list[Any] = []
+        for nr, (edge, (shape, dtype)) in enumerate(zip(self.edges, metas, strict=True)):
+            zeros = None if edge is None else door.zeros(shape, dtype)
+            if zeros is not None:
+                zeros._ag = node if nr == 0 else Output(node, nr)
+            made.append(zeros)
+        return tuple(made)
+
+    def push(self, tangents: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The outputs' tangents from those of the inputs, by the user's `jvp`."""
+        given = list(tangents)
+        for nr, (tangent, meta) in enumerate(zip(tangents, self.inputs, strict=False)):
+            if tangent is None and meta is not None and self.materialize_grads:
+                given[nr] = door.zeros(*meta)
+        token = PUSHING.set(True)
+        try:
+            found = self._forward_cls.jvp(self, *given)
+        finally:
+            PUSHING.reset(token)
+        results = found if isinstance(found, tuple) else tuple(found) if isinstance(found, list) else (found,)
+        if len(results) != self.outputs:
+            raise RuntimeError(
+                f"Function's jvp returned an invalid number of forward gradients (expected {self.outputs} but got "
+                f"{len(results)})"
+            )
+        for nr, tangent in enumerate(results):
+            if tangent is not None:
+                self._check_tangent(nr, tangent)
+        return results
+
+    # Shape and dtype of each input that is a tensor, for classes that have a jvp.
+    inputs: tuple[tuple[Any, Any] | None, ...] = ()
+
+    def _check_tangent(self, nr: int, tangent: Any) -> None:
+        if not isinstance(tangent, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {nr}.")
+        shape = self.shape if self.outputs == 1 else self.shape[nr]
+        if tangent._a.shape != shape:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                f"supported. Tensor is of size {list(shape)} while the given forward gradient is of size "
+                f"{list(tangent._a.shape)}."
+            )
+
     def _check_shape(self, position: int, gradient: Tensor, edge: Any) -> None:
-        node, have = target(edge), gradient._a.shape
-        if type(node) is AccumulateGrad:
-            shape = leaf_shape(node)
-        else:
-            shape = node.shape if node.outputs == 1 else node.shape[output_number(edge)]
+        shape, have = _meta_of(edge)[0], gradient._a.shape
         lead = len(have) - len(shape)
         if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
             raise RuntimeError(
                 f"Function {self.name()} returned an invalid gradient at index {position} - got {shape_text(have)} but "
                 f"expected shape compatible with {shape_text(shape)}"
             )
+
+
+def _meta_of(edge: Any) -> tuple[Any, Any]:
+    """Shape and dtype of the tensor that an edge leads to."""
+    node = target(edge)
+    if type(node) is AccumulateGrad:
+        return leaf_shape(node), node.array.dtype
+    if node.outputs == 1:
+        return node.shape, node.dtype
+    nr = output_number(edge)
+    return node.shape[nr], node.dtype[nr]
+
+
+class _Pushed(Node):
+    """Stands behind what a function gave for its gradients in forward mode; going back through it is going forward."""
+
+    __slots__ = ()
+    sized: dict[int, type[_Pushed]] = {}
+
+    @classmethod
+    def of(cls, outputs: int) -> type[_Pushed]:
+        """The class for a function with so many inputs."""
+        if outputs not in cls.sized:
+            cls.sized[outputs] = type(cls.__name__, (cls,), {"outputs": outputs, "__slots__": ()})
+        return cls.sized[outputs]
+
+    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self.saved[0].push(grads)
 
 
 class _FunctionMeta(type):
@@ -224,6 +314,8 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     node.edges, node.saved, node.hooks = edges, (), None
     node.is_tensor = tuple(isinstance(a, Tensor) for a in args)
     node.needs_input_grad = tuple(building and e is not None for e in edges)
+    if cls.jvp is not Function.jvp:
+        node.inputs = tuple((a._a.shape, a._a.dtype) if isinstance(a, Tensor) else None for a in args)
     token = grad_mode.set_enabled(False)
     try:
         if cls.setup_context is not Function.setup_context:

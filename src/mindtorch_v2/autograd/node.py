@@ -129,6 +129,8 @@ class Node:
     outputs = 1
     # Numbers of outputs that no gradient comes back from.
     nondiff: tuple[int, ...] = ()
+    # Whether it runs though no gradient has arrived: users' functions decide themselves what to make of that.
+    takes_nothing = False
     # Event ids, evaluate_function and the node itself, and the class they belong to; subclasses have their own.
     events: tuple[int, int, type] | None = None
     # What a kind of node saves, in order: (kind, name), where the name is that of an argument or a result.

@@ -47,7 +47,7 @@ def make_tensor(
     full = (*size[:-1], 2 * size[-1]) if spread else size
     result: Any = _draw(creation.empty(full, dtype=dtype, device=device), dtype, low, high)
     if spread:
-        result = result[..., ::2]
+        result = result[..., 1::2]
     if memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
