@@ -200,7 +200,10 @@ _FIND_STACK = [
     "else:",
     "    TRACE_NOTHING()",
     "    lane_.active = None",
-    "    stack = lane_.here.get(GETFRAME(1).f_lasti) or STACK(lane_, GETFRAME(1), True)",
+    "    try:",
+    "        stack = lane_.here[GETFRAME(1).f_lasti]",
+    "    except KeyError:",
+    "        stack = STACK(lane_, GETFRAME(1), True)",
 ]
 
 
@@ -219,7 +222,7 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     else:
         lines.add("finally:", f"    out_ += (t0, clock(), {row})")
     if flags & _tap.STACKS:
-        lines.add("    if tracer_ is not None:", "        lane_.active = tracer_", "        SET_PROFILE(tracer_)")
+        lines.add("    if tracer_ is not None:", "        lane_.active = tracer_", "        TRACE_AGAIN(tracer_)")
 
 
 def open_inner(lines: Lines, op: Any, flags: int) -> None:

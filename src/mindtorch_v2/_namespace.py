@@ -25,6 +25,9 @@ from .kernels.passes import FLOATS, Numbers
 NAMESPACE = _tap.NAMESPACE
 _COMMON: dict[Any, Any] = {}
 _I64 = np.dtype(np.int64)
+# Since Python 3.12 all code is instrumented anew when a profile function comes or goes. There it stays where it is, and
+# learns from `lane.active` that there is nothing to tell.
+_SWITCHES_QUICKLY = sys.version_info < (3, 12)
 
 
 def _mixed(a: Any, b: Any) -> tuple[Any, Any]:
@@ -122,10 +125,14 @@ def __del__(self):
     if lane is None:
         return
     tracer = lane.active
-    if tracer is not None: TRACE_NOTHING()
+    if tracer is not None:
+        TRACE_NOTHING()
+        lane.active = None
     marks = lane.marks
     marks += (clock(), -self.nbytes, id(self))
-    if tracer is not None: SET_PROFILE(tracer)
+    if tracer is not None:
+        lane.active = tracer
+        TRACE_AGAIN(tracer)
 """
 
 
@@ -195,10 +202,10 @@ def fill() -> None:
         FREED=FREED,
         NO_MEMORY=no_memory,
         LANE=_lane,
-        SET_PROFILE=sys.setprofile,
         # Unseen by the profile function that it takes off.
-        TRACE_NOTHING=functools.partial(sys.setprofile, None),
-        GETFRAME=sys._getframe,
+        TRACE_NOTHING=functools.partial(sys.setprofile, None) if _SWITCHES_QUICKLY else bool,
+        TRACE_AGAIN=sys.setprofile if _SWITCHES_QUICKLY else bool,
+        GETFRAME=sys._getframe if _SWITCHES_QUICKLY else functools.partial(sys._getframe),
         INPUT_IDS=_tap.INPUT_IDS,
         AS_DTYPE=as_dtype,
         MARK=mark_inference,

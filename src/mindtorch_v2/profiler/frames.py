@@ -313,6 +313,8 @@ class Tracer:
         here.clear()
 
         def callback(frame: FrameType, event: str, arg: Any) -> None:
+            if lane.active is None:  # in an op
+                return
             muted = lane.muted
             if event == "call":
                 if muted:
