@@ -1,15 +1,18 @@
-"""torch.hub without a network: files that are there already can be loaded, nothing is fetched."""
+"""torch.hub without a network: files that are there already can be loaded or copied, nothing is fetched."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from .serialization.reading import load as _load_file
 
@@ -67,16 +70,41 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> Any:
-    """Load the checkpoint of a URL from the cache folder, where another program must have put it."""
+    """Load the checkpoint of a URL from the cache folder, where another program must have put it unless the URL is that
+    of a file. With `check_hash` the file is loaded only if it has the hash in its name, however it came there."""
     folder = model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints")
     path = os.path.join(folder, file_name or os.path.basename(urlparse(url).path))
+    named = HASH_REGEX.search(os.path.basename(path)) if check_hash else None
+    wanted = named.group(1) if named else None
     if not os.path.exists(path):
-        _offline(url, f"Download it yourself to {path}, or torch.load a file you have.")
+        if urlparse(url).scheme != "file":
+            _offline(url, f"Download it yourself to {path}, or torch.load a file you have.")
+        os.makedirs(folder, exist_ok=True)
+        download_url_to_file(url, path, wanted, progress=progress)
+    elif wanted:
+        _check_hash(path, wanted)
     return _load_file(path, map_location=map_location, weights_only=weights_only)
 
 
+def _check_hash(path: str, wanted: str) -> None:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(READ_DATA_CHUNK):
+            digest.update(chunk)
+    found = digest.hexdigest()
+    if not found.startswith(wanted):
+        raise RuntimeError(f'invalid hash value (expected "{wanted}", got "{found}") of {path}')
+
+
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    _offline(url, f"Download it yourself to {dst}.")
+    """Copy the file of a `file:` URL, if its SHA-256 begins with `hash_prefix`; no bar of progress is shown."""
+    parts = urlparse(url)
+    if parts.scheme != "file":
+        _offline(url, f"Download it yourself to {dst}.")
+    source, dst = url2pathname(parts.path), os.path.expanduser(dst)
+    if hash_prefix is not None:
+        _check_hash(source, hash_prefix)
+    shutil.copyfile(source, dst)
 
 
 def _local_conf(repo: str, source: str) -> ModuleType:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from .._tensor import Tensor
@@ -40,16 +43,28 @@ def noop_context_fn() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
+# What `with` blocks say in place of the arguments of the same name, if they say anything.
+_early_stop: ContextVar[bool | None] = ContextVar("_early_stop", default=None)
+_debug: ContextVar[bool | None] = ContextVar("_debug", default=None)
+
+
 @contextlib.contextmanager
+def _chosen(choice: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
+    token = choice.set(value)
+    try:
+        yield
+    finally:
+        choice.reset(token)
+
+
 def set_checkpoint_early_stop(enable: bool) -> Any:
-    """Whether repetition ends with the last tensor that is needed; here it always runs to its end."""
-    yield
+    """For the calls of checkpoint inside: whether repetition ends with the last tensor that is needed."""
+    return _chosen(_early_stop, enable)
 
 
-@contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """Whether a difference between forward and its repetition is explained at length; it is explained in short."""
-    yield
+    """For the calls of checkpoint inside: whether a difference between forward and its repetition is shown at length."""
+    return _chosen(_debug, enabled)
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
@@ -113,39 +128,110 @@ class CheckpointError(RuntimeError):
     """Forward gave something else when it was run again."""
 
 
-class _Frame:
-    """One checkpointed call: what backward asks for is found by running the function again, once."""
+class _Stop(Exception):
+    """All that backward needs is there again."""
 
-    def __init__(self, run: Callable[[], Any]) -> None:
+
+_METADATA = ("shape", "dtype", "device")
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "default": lambda tensor: {name: getattr(tensor, name) for name in _METADATA},
+    "none": lambda tensor: None,
+}
+
+
+class _Frame:
+    """One checkpointed call: what backward asks for is found by running the function again."""
+
+    def __init__(self, run: Callable[[], Any], describe: Callable[[Any], Any], early_stop: bool, debug: bool) -> None:
         self.run = run
-        self.count = 0
-        self.found: list[Any] | None = None
+        self.describe = describe
+        self.early_stop = early_stop
+        self.debug = debug
+        self.saved: list[Any] = []  # of each tensor what is compared
+        self.places: list[str] = []  # in debug mode, where it was saved
+        self.found: dict[int, Any] = {}
 
     def pack(self, tensor: Tensor) -> int:
-        self.count += 1
-        return self.count - 1
+        self.saved.append(self.describe(tensor))
+        if self.debug:
+            self.places.append(_place(tensor))
+        return len(self.saved) - 1
 
     def unpack(self, position: int) -> Any:
-        if self.found is None:
-            found: list[Any] = []
-            with enable_grad(), saved_tensors_hooks(lambda t: found.append(t.detach()) or t.detach(), lambda t: t):  # type: ignore[func-returns-value]
-                self.run()
-            if len(found) != self.count:
-                raise CheckpointError(
-                    "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                    f"recomputation. Number of tensors saved during forward: {self.count}. Number of tensors saved during "
-                    f"recomputation: {len(found)}."
+        if position not in self.found:
+            self.repeat()
+        # It is not kept: memory is what all this is for. A second pass through the graph repeats it once more.
+        return self.found.pop(position)
+
+    def repeat(self) -> None:
+        again: list[Any] = []
+        places: list[str] = []
+
+        def keep(tensor: Any) -> Any:
+            if len(again) == len(self.saved):
+                if self.early_stop:
+                    raise _Stop
+                raise self.error(
+                    "trying to save more tensors during recomputation than during the original forward pass."
                 )
-            self.found = found
-        value = self.found[position]
-        return value
+            again.append(tensor.detach())
+            if self.debug:
+                places.append(_place(tensor))
+            if self.early_stop and len(again) == len(self.saved):
+                raise _Stop
+            return again[-1]
+
+        with contextlib.suppress(_Stop), enable_grad(), saved_tensors_hooks(keep, lambda t: t):
+            self.run()
+        if len(again) != len(self.saved):
+            raise self.error(
+                "A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.saved)}\n"
+                f"Number of tensors saved during recomputation: {len(again)}.",
+                places,
+            )
+        self.compare([self.describe(t) for t in again], places)
+        self.found = dict(enumerate(again))
+
+    def compare(self, again: list[Any], places: list[str]) -> None:
+        wrong = [
+            f"tensor at position {position}:\nsaved metadata: {then}\nrecomputed metadata: {now}\n"
+            for position, (then, now) in enumerate(zip(self.saved, again, strict=True))
+            if then != now
+        ]
+        if wrong:
+            raise self.error(
+                "Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                + "".join(wrong),
+                places,
+            )
+
+    def error(self, text: str, places: list[str] | None = None) -> CheckpointError:
+        if not self.debug:
+            tip = "Tip: pass `debug=True` to checkpoint() to see where the tensors were saved."
+            return CheckpointError(f"torch.utils.checkpoint: {text}\n\n{tip}")
+        then, now = ("\n".join(found) or "(none)" for found in (self.places, places or []))
+        return CheckpointError(
+            f"torch.utils.checkpoint: {text}\n\nSaved in the original forward, each with its calls, the last one first:\n"
+            f"{then}\n\nSaved in the recomputation:\n{now}\n"
+        )
+
+
+def _place(tensor: Any) -> str:
+    """What is saved, and the lines of the user's that led there."""
+    calls = (f for f in reversed(traceback.extract_stack()) if not f.filename.startswith(_PACKAGE))
+    where = "".join(f"\n    {f.filename}:{f.lineno} {f.name}: {f.line}" for f in calls)
+    return f"  {tensor.dtype} {list(tensor.shape)}{where}"
+
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple[Any, Any]] | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     preserve_rng_state: bool = True,
@@ -161,6 +247,8 @@ def checkpoint(
         )
         use_reentrant = True
     if use_reentrant:
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if is_grad_enabled() and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
@@ -168,16 +256,20 @@ def checkpoint(
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if not is_grad_enabled():
         return function(*args, **kwargs)
+    stop_asked, debug_asked = _early_stop.get(), _debug.get()
+    debug = debug if debug_asked is None else debug_asked
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    if determinism_check not in _CHECKS:
+        raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
     state = get_rng_state() if preserve_rng_state else None
-    forward_context, again_context = (
-        context_fn() if context_fn is not None else (contextlib.nullcontext(), contextlib.nullcontext())
-    )
+    forward_context, again_context = context_fn()
 
     def again() -> Any:
         with _restored_rng(state), again_context:
             return function(*args, **kwargs)
 
-    frame = _Frame(again)
+    frame = _Frame(again, _CHECKS[determinism_check], early_stop if stop_asked is None else stop_asked, debug)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         return function(*args, **kwargs)
 
