@@ -16,8 +16,6 @@ from . import _tap
 from ._codegen import (
     Lines,
     array_of,
-    close_event,
-    close_inner,
     finish_list,
     finish_many,
     finish_single,
@@ -25,11 +23,10 @@ from ._codegen import (
     guards,
     literal,
     number,
-    open_event,
-    open_inner,
     plain,
     signature,
 )
+from ._recorded import close_event, close_inner, open_event, open_inner
 
 ALL_KINDS = "bifc"  # bool, integer, floating point, complex
 

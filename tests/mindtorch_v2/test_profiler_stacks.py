@@ -551,3 +551,22 @@ def test_rows_of_tasks_that_overlap_have_no_negative_self_time(clock: Clock) -> 
         asyncio.run(tasks())
     for row in prof.key_averages():
         assert 0 <= row.self_cpu_time_total <= row.cpu_time_total, row.key
+
+
+def test_an_op_that_is_interrupted_before_it_begins_leaves_tracing_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: Any) -> int:
+        raise KeyboardInterrupt
+
+    x = torch.ones(2)
+    with profile(with_stack=True) as prof:
+        if _tap.HELPER is None:
+            with monkeypatch.context() as patch:
+                patch.setitem(_tap.NAMESPACE, "STACK", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    torch.neg(x)
+        caller()
+        torch.exp(x)
+    names = [event.name for event in prof.events()]
+    assert "aten::neg" not in names
+    assert names.count("aten::exp") == 1
+    assert sum(name.endswith(": caller") for name in names) == 1

@@ -1,0 +1,185 @@
+"""Writes what goes before and after an op in the functions that run while something records: events, inputs, stacks,
+allocations.
+
+It does not know what the op does in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _tap
+from ._codegen import NAMESPACE, TOKEN, Lines, plain
+from ._schema import Argument
+
+# The flags with which a row has inputs or a stack.
+_WIDE = _tap.SHAPES | _tap.STACKS
+
+
+def _inputs_key(lines: Lines, op: Any, numbers: frozenset[str] | None) -> str:
+    """Source of the parts of the tuple that stands for a call's inputs; tensors in it are ids of their layouts.
+
+    `numbers` names the tensor arguments that are numbers in this case; None where that is not known.
+    """
+    if _tap.HELPER is not None:  # which looks at the arguments itself
+        return ", ".join(argument.python_name for argument in op.schema.arguments)
+    parts = []
+    for argument in op.schema.arguments:
+        name = argument.python_name
+        # Numbers are told apart by type too: 1, 1.0 and True are one key of a dict.
+        value = f'("value", type({name}), {name})'
+        other = f"{value} if type({name}) in NUMBERS else INPUT({name})"
+        if name in (op.fixed or {}):
+            constant = f"D_{op.ident}_{name}"
+            NAMESPACE[constant] = ("value", type(op.fixed[name]), op.fixed[name])
+            parts.append(constant)
+        elif argument.type == "Tensor" and op.takes_numbers and numbers is None:
+            parts.append(f"(LAYOUT({name}) if {plain(name)} else {other})")
+        elif argument.type == "Tensor" and not (numbers and argument.name in numbers):
+            lines.add("try:", f"    k_{name} = {name}._k", "except AttributeError:", f"    k_{name} = None")
+            lines.add(f"if k_{name} is None: k_{name} = LAYOUT({name})")
+            parts.append(f"k_{name}")
+        elif argument.type == "Tensor":
+            parts.append(value)
+        elif argument.type in ("int", "bool", "str", "float"):
+            parts.append(name)  # what is told apart by the schema
+        else:
+            parts.append(f"({other})")
+    return ", ".join(parts)
+
+
+def open_event(lines: Lines, op: Any, flags: int, numbers: frozenset[str] | None = None) -> None:
+    """What is recorded before the op itself; leaves the lines inside a `try`."""
+    if _tap.HELPER is not None:
+        begin = ["SEQ" if op.numbered else "-1"]
+        if flags & _tap.SHAPES and op.schema.arguments:
+            begin.append(_inputs_key(lines, op, numbers))
+        lines.add(f"{'BEGIN' if len(begin) == 1 else 'BEGIN_WITH'}({', '.join(begin)})", "try:")
+        lines.depth += 1
+        return
+    # Underscores keep locals apart from arguments, some of which are called key or out.
+    if flags & _tap.SHAPES:
+        key = _inputs_key(lines, op, numbers)
+        lines.add(f"key_ = ({key}{',' if key else ''})", "try:", "    ins = INPUT_IDS[key_]")
+        lines.add("except KeyError:", "    ins = INTERN(key_)", "except TypeError:", "    ins = INTERN(FREEZE(key_))")
+    if _counts_result(op, flags):
+        lines.add("token_ = None")
+    if flags & _tap.STACKS:
+        # Whatever happens from here on, who traced before traces again.
+        lines.add("lane_ = HOME if UNSEEN_AT_HOME() else LANE()", "tracer_ = lane_.active", "t0 = None", "try:")
+        lines.depth += 1
+        lines.add(*_FIND_STACK)
+    _find_lane(lines, op, flags)
+    lines.add("t0 = clock()")
+    if not flags & _tap.STACKS:
+        lines.add("try:")
+        lines.depth += 1
+
+
+def _find_lane(lines: Lines, op: Any, flags: int) -> None:
+    """Where the calling thread's rows and marks go, and whether it builds graphs."""
+    needed = [("out_", "HOME_OUT", "lane_.out") if flags & _WIDE else ("out_", "HOME_LEAN", "lane_.lean_out")]
+    if flags & _tap.MEMORY:
+        needed.append(("marks_", "HOME_MARKS", "lane_.marks"))
+    if op.numbered:
+        needed.append(("seq", "SEQ if HOME_GRAD else -1", "SEQ if lane_.grad else -1"))
+    if flags & _tap.STACKS:
+        lines.add(*(f"{name} = {elsewhere}" for name, _, elsewhere in needed))
+    else:
+        lines.add("if AT_HOME():", *(f"    {name} = {at_home}" for name, at_home, _ in needed))
+        lines.add("else:", "    lane_ = LANE()", *(f"    {name} = {elsewhere}" for name, _, elsewhere in needed))
+    if not op.numbered:
+        lines.add("seq = -1")
+
+
+# Nothing in an op is traced. The frame that calls it is looked up once for each of its instructions, as long as nothing
+# else has been called or has returned.
+_FIND_STACK = [
+    "if tracer_ is None:",
+    "    stack = STACK(lane_, GETFRAME(1), False)",
+    "else:",
+    "    TRACE_NOTHING()",
+    "    lane_.active = None",
+    "    try:",
+    "        stack = lane_.here[GETFRAME(1).f_lasti]",
+    "    except KeyError:",
+    "        stack = STACK(lane_, GETFRAME(1), True)",
+]
+
+
+def close_event(lines: Lines, op: Any, flags: int) -> None:
+    lines.depth -= 1
+    if _tap.HELPER is not None:
+        lines.add("finally:", f"    END({op.event})")
+        return
+    inputs = "ins" if flags & _tap.SHAPES else "0"
+    stack = "stack" if flags & _tap.STACKS else "0"
+    row = f"{op.event}, seq, {inputs}, {stack}" if flags & _WIDE else f"{op.event}, seq"
+    lines.add("finally:")
+    lines.depth += 1
+    if flags & _tap.STACKS:
+        lines.add("if t0 is not None:")
+        lines.depth += 1
+    if _counts_result(op, flags):
+        # The result is there by now; one look at the clock serves both.
+        lines.add("now_ = clock()", f"out_ += (t0, now_, {row})", *_NOTED)
+    else:
+        lines.add(f"out_ += (t0, clock(), {row})")
+    if flags & _tap.STACKS:
+        lines.depth -= 1
+        lines.add("if tracer_ is not None:", "    lane_.active = tracer_", "    TRACE_AGAIN(tracer_)")
+    lines.depth -= 1
+
+
+def open_inner(lines: Lines, op: Any, flags: int) -> None:
+    """Begin the event of the op as which the kernel is recorded inside the op's own; leaves the lines inside a `try`."""
+    row, given = op.inner
+    if _tap.HELPER is not None:
+        lines.add(f"BEGIN_WITH(-1, {', '.join(given)})" if flags & _tap.SHAPES else "BEGIN(-1)", "try:")
+    else:
+        if flags & _tap.SHAPES:
+            key = ", ".join(map(_inner_key, row.schema.arguments, given))
+            lines.add(f"key_ = ({key},)", "inner_ins = INPUT_IDS.get(key_) or INTERN(key_)")
+        lines.add(*(["token_ = None"] if _counts_inner(op, flags) else []), "inner_t0 = clock()", "try:")
+    lines.depth += 1
+
+
+def _inner_key(argument: Argument, given: str) -> str:
+    """What stands for an argument of the inner op: a tensor of the op itself, or a number."""
+    if argument.is_tensor:
+        return f"k_{given}"
+    return given if argument.type == "int" else f'("value", type({given}), {given})'
+
+
+def close_inner(lines: Lines, op: Any, flags: int) -> None:
+    """End it, with the result `r0` and its memory in it."""
+    event = op.inner[0].event
+    if _counts_inner(op, flags):
+        lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
+        lines.add(*(["token_ = COUNT(r0)"] if _tap.HELPER is not None else TOKEN))
+    lines.depth -= 1
+    lines.add("finally:")
+    if _tap.HELPER is not None:
+        lines.add(f"    END({event})")
+        return
+    # No frame of the user's lies between the two.
+    details = f", {'inner_ins' if flags & _tap.SHAPES else 0}, {'stack' if flags & _tap.STACKS else 0}"
+    lines.depth += 1
+    lines.add("now_ = clock()", f"out_ += (inner_t0, now_, {event}, -1{details if flags & _WIDE else ''})")
+    if _counts_inner(op, flags):
+        lines.add(*_NOTED)
+    lines.depth -= 1
+
+
+def _counts_inner(op: Any, flags: int) -> bool:
+    return bool(flags & _tap.MEMORY) and op.kind == "kernel"
+
+
+_NOTED = ["if token_ is not None:", "    marks_ += (now_, token_.nbytes, id(token_))"]
+
+
+def _counts_result(op: Any, flags: int) -> bool:
+    """Whether the op itself says what memory its result takes, as opposed to ops it calls or a function it uses."""
+    if not flags & _tap.MEMORY or op.kind != "kernel" or op.calls is not None or not op.takes_tensors:
+        return False
+    return len(op.schema.returns) == 1 and not op.schema.returns_list
