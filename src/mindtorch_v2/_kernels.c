@@ -181,7 +181,7 @@ static PyMethodDef methods[] = {
     METHOD("random_words", random_words),
     METHOD("stretch", stretch),
     METHOD("normals", normals),
-    METHOD("largest", largest),
+    METHOD("extreme", extreme),
     METHOD("inside", inside),
     METHOD("chosen", chosen),
     METHOD("gather", gather),

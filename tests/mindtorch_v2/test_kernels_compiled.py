@@ -191,7 +191,9 @@ def test_what_is_not_plain_memory_is_not_taken() -> None:
     x = normal(8, 8)
     out = np.empty_like(x)
     assert C.softmax(x, out)
-    assert not C.softmax(x.astype(np.float64), out.astype(np.float64))
+    assert not C.softmax(x.astype(np.float64), out)
+    assert not C.softmax(x.astype(np.float16), out.astype(np.float16))
+    assert not C.softmax(x, out, 2)
     assert not C.softmax(x[:, ::2], out[:, ::2])
     assert not C.softmax(x, out[:4])
     assert not C.softmax(x.tolist(), out)
@@ -200,6 +202,42 @@ def test_what_is_not_plain_memory_is_not_taken() -> None:
     frozen.flags.writeable = False
     assert not C.softmax(x, frozen)
     assert not C.layer_norm(x, normal(7), None, 1e-5, out, np.empty((8, 1), F32), np.empty((8, 1), F32))
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [0, 1, 2, -2])
+def test_loops_along_any_axis_are_those_along_the_last(axis: int, dtype: Any) -> None:
+    x, y = (normal(3, 4, 5).astype(dtype) for _ in range(2))
+    for name, given in {"softmax": (x,), "log_softmax_backward": (x, y), "cumsum": (x,), "cumprod": (x,)}.items():
+        along, last = np.empty_like(x), np.empty_like(np.ascontiguousarray(x.swapaxes(axis, -1)))
+        assert getattr(C, name)(*given, along, axis)
+        assert getattr(C, name)(*(np.ascontiguousarray(a.swapaxes(axis, -1)) for a in given), last)
+        np.testing.assert_array_equal(along, last.swapaxes(axis, -1))
+
+
+@needs_compiled
+def test_rows_of_doubles_are_as_exact_as_those_of_numpy() -> None:
+    x, out = normal(4, 7).astype(np.float64), np.empty((4, 7))
+    shares = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    assert C.softmax(x, out)
+    np.testing.assert_allclose(out, shares, rtol=1e-14)
+    assert C.log_softmax(x, out)
+    np.testing.assert_allclose(out, np.log(shares), rtol=1e-13)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_extremes_of_all_are_those_of_numpy(dtype: Any) -> None:
+    x, out = (normal(5, 9) * 10).astype(dtype), np.empty((), dtype)
+    assert C.extreme(x, False, out)
+    assert out == x.max()
+    assert C.extreme(x, True, out)
+    assert out == x.min()
+    if dtype is not np.int64:
+        x[2, 3] = np.nan
+        assert C.extreme(x, True, out)
+        assert np.isnan(out)
 
 
 def test_gradients_through_the_kernels_can_be_taken_twice() -> None:

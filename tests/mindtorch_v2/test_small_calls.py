@@ -233,7 +233,7 @@ def test_the_compiled_sum_refuses_what_it_does_not_take() -> None:
     assert compiled.C.add_up(x.T, 0, out) is False
     assert compiled.C.add_up(x, 2, out) is False
     assert compiled.C.add_up(x, 0, out) is False
-    assert compiled.C.add_up(np.ones((1, 129), np.float32), 1, out[:1]) is False
+    assert compiled.C.add_up(np.ones((129, 2), np.float32), 0, out) is False
     assert compiled.C.add_up(x.astype(np.int64), 1, out) is False
 
 

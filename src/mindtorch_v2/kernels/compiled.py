@@ -131,9 +131,10 @@ def in_one_sum(function: Function) -> Function:
     return fused
 
 
-def by_rows(name: str, *arrays: Any) -> Any:
-    """A fresh array that the compiled loop filled from ``arrays`` along their last dimension; None if it did not."""
+def by_rows(name: str, *arrays: Any, axis: int = -1) -> Any:
+    """A fresh array that the compiled loop filled from ``arrays`` along one dimension; None if it did not, as where that is
+    not the last one of large arrays."""
     if C is None:
         return None
     result = np.empty(arrays[0].shape, arrays[0].dtype)
-    return result if getattr(C, name)(*arrays, result) else None
+    return result if getattr(C, name)(*arrays, result, axis) else None

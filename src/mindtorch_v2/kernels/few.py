@@ -32,10 +32,7 @@ FOR_DIM = f"type(dim) is int and {FOR_ALL} and -input._a.ndim <= dim < input._a.
 # Counting does not stop at the first element that decides.
 FOR_TRUTH = f"input._a.size <= 4096 and (input._a.dtype is BOOL or {_OF_NUMBERS})"
 FOR_TRUTH_DIM = "type(dim) is int and input._a.dtype is BOOL and -input._a.ndim <= dim < input._a.ndim"
-FOR_MEAN = (
-    "dtype is None and input._a.dtype is F32 and 0 < input._a.size <= 256 and input._a.ndim <= 2"
-    " and input._a.flags.c_contiguous"
-)
+FOR_MEAN = "dtype is None and 0 < input._a.size <= 4096 and (input._a.dtype is F32 or input._a.dtype is F64)"
 FOR_NORM = (
     "ord == 2 and dim is None and dtype is None and not keepdim and input._a.dtype is F32"
     " and 0 < input._a.size <= 256 and input._a.flags.c_contiguous"
@@ -45,6 +42,7 @@ FOR_MOMENTS = (
     if C is None
     else "(dim is None or type(dim) is int) and 0 < input._a.size <= 4096 and input._a.dtype is F32"
 )
+_add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce
@@ -52,9 +50,22 @@ _or: Any = np.logical_or.reduce
 
 
 def mean(a: Array, dtype: Any) -> Any:
-    """``mean`` of a few float32."""
+    """``mean`` of a few floats."""
     n = a.size
-    return a.reshape(-1).dot(ONES[n]) / F32.type(n)
+    if C is not None:
+        result = np.empty((), a.dtype)
+        if C.add_up(a, None, result, n):
+            return result
+    return total(a) / a.dtype.type(n)
+
+
+def total(a: Array) -> Any:
+    """``sum`` of a few floats."""
+    if C is not None:
+        result = np.empty((), a.dtype)
+        if C.add_up(a, None, result):
+            return result
+    return a.reshape(-1).dot(ONES[a.size]) if a.dtype is F32 else _add(a, None)
 
 
 def norm(a: Array, *options: Any) -> Any:
@@ -65,15 +76,19 @@ def norm(a: Array, *options: Any) -> Any:
 
 def largest(a: Array) -> Any:
     """``max`` of a few numbers."""
-    if C is not None and a.dtype is not I64:
+    if C is not None:
         result = np.empty((), a.dtype)
-        if C.largest(a, result):
+        if C.extreme(a, False, result):
             return result
     return a.reshape(-1)[a.argmax()]
 
 
 def least(a: Array) -> Any:
     """``min`` of a few numbers."""
+    if C is not None:
+        result = np.empty((), a.dtype)
+        if C.extreme(a, True, result):
+            return result
     return a.reshape(-1)[a.argmin()]
 
 

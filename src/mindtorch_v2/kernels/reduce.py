@@ -65,7 +65,7 @@ def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
     """The axis of a small reduction over one dimension, for which the usual questions take longer than all the rest."""
     if not isinstance(dim, int) or dtype is not None or not (a.dtype is _F32 or a.dtype is _F64):
         return None
-    return dim if 1 < a.ndim > dim >= -a.ndim and 0 < a.size < SMALL and a.flags.c_contiguous else None
+    return dim if a.ndim > dim >= -a.ndim and 0 < a.size < SMALL and a.flags.c_contiguous else None
 
 
 def _plain_tail(a: Array, dim: Dim, dtype: DType | None) -> int:
@@ -222,7 +222,7 @@ def max(a: Array) -> Array:
     """Largest value of all; NaN wins."""
     if C is not None and a.size <= FEW:
         result = np.empty((), a.dtype)
-        if C.largest(a, result):
+        if C.extreme(a, False, result):
             return result
     return _extreme_checked("max", np.maximum, a, None, False)
 

@@ -16,6 +16,7 @@ from .totals import Array
 INT64 = np.dtype(np.int64)
 # Rows of this many elements are worth a call of their own.
 LONG_ROW = 256
+FEW = 4096
 DOUBLE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
 
@@ -26,9 +27,10 @@ def _running(ufunc: np.ufunc, a: Array, dim: int, dtype: np.dtype[Any] | None) -
     x = wide(a.astype(out, copy=False))
     if a.ndim == 0:
         return narrow(x.copy(), out)
-    fused = by_rows("cumsum" if ufunc is np.add else "cumprod", x) if axis == a.ndim - 1 else None
-    if fused is not None:
-        return narrow(fused, out)
+    if axis == a.ndim - 1 or x.size <= FEW:
+        fused = by_rows("cumsum" if ufunc is np.add else "cumprod", x, axis=axis)
+        if fused is not None:
+            return narrow(fused, out)
     running = accumulated(ufunc, x.astype(DOUBLE.get(x.dtype, x.dtype), copy=False), axis)
     return np.ascontiguousarray(narrow(running, out))
 

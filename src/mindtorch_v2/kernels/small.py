@@ -32,9 +32,9 @@ def is_small(a: Array) -> bool:
 
 
 def softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
-    if C is not None and (dim == -1 or dim == a.ndim - 1):
+    if C is not None:
         fused = np.empty(a.shape, a.dtype)
-        if C.softmax(a, fused):
+        if C.softmax(a, fused, dim):
             return fused
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
     exp(result, out=result)
@@ -43,9 +43,9 @@ def softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
 
 
 def log_softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
-    if C is not None and (dim == -1 or dim == a.ndim - 1):
+    if C is not None:
         fused = np.empty(a.shape, a.dtype)
-        if C.log_softmax(a, fused):
+        if C.log_softmax(a, fused, dim):
             return fused
     result: Array = np.subtract(a, _maximum(a, dim, None, None, True))
     result -= np.log(_add(exp(result), dim, None, None, True))
@@ -53,20 +53,18 @@ def log_softmax(a: Array, dim: int, half_to_float: bool = False) -> Array:
 
 
 def softmax_backward(grad: Array, output: Array, dim: int) -> Array:
-    if dim == -1 or dim == grad.ndim - 1:
-        fused = by_rows("softmax_backward", grad, output)
-        if fused is not None:
-            return np.asarray(fused)
+    fused = by_rows("softmax_backward", grad, output, axis=dim)
+    if fused is not None:
+        return np.asarray(fused)
     result: Array = grad * output
     result -= output * _add(result, dim, None, None, True)
     return result
 
 
 def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
-    if dim == -1 or dim == grad.ndim - 1:
-        fused = by_rows("log_softmax_backward", grad, output)
-        if fused is not None:
-            return np.asarray(fused)
+    fused = by_rows("log_softmax_backward", grad, output, axis=dim)
+    if fused is not None:
+        return np.asarray(fused)
     result: Array = exp(output)
     result *= _add(grad, dim, None, None, True)
     return np.subtract(grad, result, result)

@@ -25,7 +25,7 @@ SAMPLE = 1 << 15
 def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     """``exp(a) / sum(exp(a))`` along ``dim``."""
     axis, x, out = _prepared("softmax", a, dim, dtype)
-    fused = by_rows("softmax", x) if axis == x.ndim - 1 else None
+    fused = by_rows("softmax", x, axis=axis) if axis == x.ndim - 1 or x.size <= SMALL else None
     if fused is not None:
         return narrow(fused, out).reshape(a.shape)
     blocked = _in_blocks(x, _shared_out) if _is_plain(x, axis) else None
@@ -43,7 +43,7 @@ def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
 def log_softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
     """``log(softmax(a))`` along ``dim``, without overflow."""
     axis, x, out = _prepared("log_softmax", a, dim, dtype)
-    fused = by_rows("log_softmax", x) if axis == x.ndim - 1 else None
+    fused = by_rows("log_softmax", x, axis=axis) if axis == x.ndim - 1 or x.size <= SMALL else None
     if fused is not None:
         return narrow(fused, out).reshape(a.shape)
     blocked = _in_blocks(x, _logarithms) if _is_plain(x, axis) else None
@@ -128,7 +128,7 @@ def softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
     if output.ndim == 0:
         return np.zeros((), grad.dtype)
     g, y = wide(grad), wide(output)
-    fused = by_rows("softmax_backward", g, y) if axis == y.ndim - 1 else None
+    fused = by_rows("softmax_backward", g, y, axis=axis) if axis == y.ndim - 1 or y.size <= SMALL else None
     if fused is not None:
         return narrow(fused, grad.dtype)
     result = np.subtract(g, _sum_products(g, y, axis))
@@ -142,7 +142,7 @@ def log_softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
     if output.ndim == 0:
         return np.zeros((), grad.dtype)
     g, y = wide(grad), wide(output)
-    fused = by_rows("log_softmax_backward", g, y) if axis == y.ndim - 1 else None
+    fused = by_rows("log_softmax_backward", g, y, axis=axis) if axis == y.ndim - 1 or y.size <= SMALL else None
     if fused is not None:
         return narrow(fused, grad.dtype)
     result = compiled.exp(y)

@@ -56,16 +56,16 @@ def settled(dim: Any, keepdim: bool, axis: Any, keepdims: Any) -> tuple[Any, boo
 
 # --- sums and means ---------------------------------------------------------------------------------------------------
 
-F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _asarray, _add = np.asarray, np.add.reduce
-_SMALL = 1024
+_SMALL = 4096
 
 
 @op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, quiet=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
     if dtype is None:
-        if a.dtype is F32 and a.size <= _SMALL:
-            return _asarray(a.reshape(-1).dot(few.ONES[a.size]))
+        if (a.dtype is F32 or a.dtype is F64) and 0 < a.size <= _SMALL:
+            return few.total(a)
         if a.dtype is I64:
             return _asarray(_add(a, None))
     return kernels.sum(a, dtype=_np(dtype))
@@ -127,8 +127,8 @@ def _mean_checked(a: Any, dtype: Any) -> None:
     self=lambda g, self_sizes: _mean_gradient(g, self_sizes, None, False),
 )
 def _mean(a: Any, dtype: Any) -> Any:
-    if dtype is None and a.dtype is F32 and 0 < a.size <= _SMALL:  # the sum that a recorder sees, divided
-        return _asarray(a.reshape(-1).dot(few.ONES[a.size]) / np.float32(a.size))
+    if dtype is None and (a.dtype is F32 or a.dtype is F64) and 0 < a.size <= _SMALL:
+        return few.mean(a, dtype)
     return kernels.mean(a, dtype=_np(dtype))
 
 

@@ -97,35 +97,143 @@ WIDE static void log_softmax_backward_loop(const float *g, const float *y, float
     }
 }
 
+/* The same in double precision, where few ask for speed. */
+static double peak_of_doubles(const double *x, Py_ssize_t n) {
+    double peak = -INFINITY;
+    for (Py_ssize_t i = 0; i < n; i++) peak = x[i] > peak ? x[i] : peak;
+    return peak;
+}
+
+static void softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (; rows; rows--, x += n, out += n) {
+        double peak = peak_of_doubles(x, n), sum = 0.0;
+        for (Py_ssize_t i = 0; i < n; i++) sum += out[i] = exp(x[i] - peak);
+        for (Py_ssize_t i = 0; i < n; i++) out[i] /= sum;
+    }
+}
+
+static void log_softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (; rows; rows--, x += n, out += n) {
+        double peak = peak_of_doubles(x, n), sum = 0.0;
+        for (Py_ssize_t i = 0; i < n; i++) sum += exp(x[i] - peak);
+        double level = log(sum);
+        for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - peak - level;
+    }
+}
+
+static void softmax_backward_doubles(const double *g, const double *y, double *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (; rows; rows--, g += n, y += n, out += n) {
+        double along = 0.0;
+        for (Py_ssize_t i = 0; i < n; i++) along += g[i] * y[i];
+        for (Py_ssize_t i = 0; i < n; i++) out[i] = (g[i] - along) * y[i];
+    }
+}
+
+static void log_softmax_backward_doubles(const double *g, const double *y, double *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (; rows; rows--, g += n, y += n, out += n) {
+        double level = 0.0;
+        for (Py_ssize_t i = 0; i < n; i++) level += g[i];
+        for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] - exp(y[i]) * level;
+    }
+}
+
+/* An array as (outer, n, inner) around one of its axes, the last one if none is given. */
+typedef struct {
+    Py_ssize_t outer, n, inner;
+} Lines;
+
+static int lines_of(PyObject *array, PyObject *given, Lines *lines) {
+    Array *a = (Array *)array;
+    Py_ssize_t axis = given ? PyLong_Check(given) ? PyLong_AsSsize_t(given) : MOST_DIMS : -1;
+    if (axis == -1 && PyErr_Occurred()) PyErr_Clear();
+    axis += axis < 0 ? a->nd : 0;
+    if (axis < 0 || axis >= a->nd) return 0;
+    *lines = (Lines){1, a->dimensions[axis], 1};
+    for (int i = 0; i < a->nd; i++)
+        if (i != axis) *(i < axis ? &lines->outer : &lines->inner) *= a->dimensions[i];
+    return 1;
+}
+
+/* Few enough to be turned into rows and back on the stack. */
+#define TURNED 4096
+
+/* (outer, n, inner) as (outer, inner, n) */
+#define TURN(TYPE)                                                                                                     \
+    static void turn_##TYPE(const TYPE *x, TYPE *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {              \
+        for (; outer; outer--, x += n * inner)                                                                         \
+            for (Py_ssize_t k = 0; k < inner; k++)                                                                     \
+                for (Py_ssize_t i = 0; i < n; i++) *out++ = x[i * inner + k];                                          \
+    }
+
+TURN(float)
+TURN(double)
+
+/* A loop over rows, along an axis that is not the last one: of one or two arrays. */
+#define ALONG(TYPE, LOOP, READ)                                                                                        \
+    static int LOOP##_along(PyObject *const *args, PyObject *result, Lines at) {                                       \
+        Py_ssize_t total = at.outer * at.n * at.inner;                                                                 \
+        if (total > TURNED) return 0;                                                                                  \
+        TYPE rows[READ][TURNED], out[TURNED];                                                                          \
+        for (int i = 0; i < READ; i++) turn_##TYPE(data_of(args[i]), rows[i], at.outer, at.n, at.inner);               \
+        LOOP(ROWS_##READ, out, total / at.n, at.n);                                                                    \
+        turn_##TYPE(out, data_of(result), at.outer, at.inner, at.n);                                                   \
+        return 1;                                                                                                      \
+    }
+#define ROWS_1 rows[0]
+#define ROWS_2 rows[0], rows[1]
+
 #define ROWS(NAME)                                                                                                     \
+    ALONG(float, NAME##_loop, 1)                                                                                       \
+    ALONG(double, NAME##_doubles, 1)                                                                                   \
     static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
         const Floats *a = work;                                                                                        \
         NAME##_loop(a->x + from * a->n, a->out + from * a->n, to - from, a->n);                                        \
     }                                                                                                                  \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
-        if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                         \
-        Py_ssize_t total = count_of(args[0]), n = last_of(args[0]);                                                    \
-        if (total == 0 || total != count_of(args[1])) Py_RETURN_FALSE;                                                 \
-        Floats work = {data_of(args[0]), NULL, data_of(args[1]), n};                                                   \
+        Lines at;                                                                                                      \
+        if (count < 2) Py_RETURN_FALSE;                                                                                \
+        int single = readable(args[0], F32) && writable(args[1], F32);                                                 \
+        if (!single && !(readable(args[0], F64) && writable(args[1], F64))) Py_RETURN_FALSE;                           \
+        Py_ssize_t total = count_of(args[0]);                                                                          \
+        if (total == 0 || total != count_of(args[1]) || !lines_of(args[0], count > 2 ? args[2] : NULL, &at))           \
+            Py_RETURN_FALSE;                                                                                           \
+        if (at.inner > 1)                                                                                              \
+            return PyBool_FromLong((single ? NAME##_loop_along : NAME##_doubles_along)(args, args[1], at));            \
+        Floats work = {data_of(args[0]), NULL, data_of(args[1]), at.n};                                                \
         BEGIN(total)                                                                                                   \
-        run(NAME##_part, &work, total / n, n, HEAVY);                                                                  \
+        if (single)                                                                                                    \
+            run(NAME##_part, &work, total / at.n, at.n, HEAVY);                                                        \
+        else                                                                                                           \
+            NAME##_doubles(data_of(args[0]), data_of(args[1]), total / at.n, at.n);                                    \
         END                                                                                                            \
         Py_RETURN_TRUE;                                                                                                \
     }
 
 #define ROW_PAIRS(NAME)                                                                                                \
+    ALONG(float, NAME##_loop, 2)                                                                                       \
+    ALONG(double, NAME##_doubles, 2)                                                                                   \
     static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
         const Floats *a = work;                                                                                        \
         NAME##_loop(a->x + from * a->n, a->y + from * a->n, a->out + from * a->n, to - from, a->n);                    \
     }                                                                                                                  \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
-        if (count != 3 || !readable(args[0], F32) || !readable(args[1], F32) || !writable(args[2], F32))               \
+        Lines at;                                                                                                      \
+        if (count < 3) Py_RETURN_FALSE;                                                                                \
+        int single = readable(args[0], F32) && readable(args[1], F32) && writable(args[2], F32);                       \
+        if (!single && !(readable(args[0], F64) && readable(args[1], F64) && writable(args[2], F64)))                  \
             Py_RETURN_FALSE;                                                                                           \
-        Py_ssize_t total = count_of(args[1]), n = last_of(args[1]);                                                    \
-        if (total == 0 || total != count_of(args[0]) || total != count_of(args[2])) Py_RETURN_FALSE;                   \
-        Floats work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), n};                                       \
+        Py_ssize_t total = count_of(args[1]);                                                                          \
+        if (total == 0 || total != count_of(args[0]) || total != count_of(args[2]) ||                                  \
+            !lines_of(args[1], count > 3 ? args[3] : NULL, &at))                                                       \
+            Py_RETURN_FALSE;                                                                                           \
+        if (at.inner > 1)                                                                                              \
+            return PyBool_FromLong((single ? NAME##_loop_along : NAME##_doubles_along)(args, args[2], at));            \
+        Floats work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), at.n};                                    \
         BEGIN(total)                                                                                                   \
-        run(NAME##_part, &work, total / n, n, HEAVY);                                                                  \
+        if (single)                                                                                                    \
+            run(NAME##_part, &work, total / at.n, at.n, HEAVY);                                                        \
+        else                                                                                                           \
+            NAME##_doubles(data_of(args[0]), data_of(args[1]), data_of(args[2]), total / at.n, at.n);                  \
         END                                                                                                            \
         Py_RETURN_TRUE;                                                                                                \
     }
@@ -146,6 +254,20 @@ static void cumprod_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t
     for (Py_ssize_t r = 0; r < rows; r++) {
         double product = 1.0;
         for (Py_ssize_t i = 0; i < n; i++) *out++ = (float)(product *= *x++);
+    }
+}
+
+static void cumsum_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (; rows; rows--) {
+        double total = 0.0;
+        for (Py_ssize_t i = 0; i < n; i++) *out++ = total += *x++;
+    }
+}
+
+static void cumprod_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
+    for (; rows; rows--) {
+        double product = 1.0;
+        for (Py_ssize_t i = 0; i < n; i++) *out++ = product *= *x++;
     }
 }
 
@@ -191,16 +313,32 @@ static PyObject *running_extremes(PyObject *module, PyObject *const *args, Py_ss
     Py_RETURN_TRUE;
 }
 
-/* largest(x, out): out is the largest of all, nan where there is one. */
-static PyObject *largest(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;
-    Py_ssize_t n = count_of(args[0]);
-    if (n == 0 || count_of(args[1]) != 1) Py_RETURN_FALSE;
-    const float *x = data_of(args[0]);
-    float peak = x[0];
-    for (Py_ssize_t i = 1; i < n; i++)
-        if (!(x[i] <= peak)) peak = x[i] > peak || x[i] != x[i] ? x[i] : peak;
-    *(float *)data_of(args[1]) = peak;
+#define EXTREME(TYPE)                                                                                                  \
+    static void extreme_##TYPE(const TYPE *x, TYPE *out, Py_ssize_t n, int least) {                                    \
+        TYPE best = x[0];                                                                                              \
+        for (Py_ssize_t i = 1; i < n; i++)                                                                             \
+            if (x[i] != x[i] || (least ? x[i] < best : x[i] > best)) best = best != best ? best : x[i];                \
+        *out = best;                                                                                                   \
+    }
+
+EXTREME(float)
+EXTREME(double)
+EXTREME(int64_t)
+
+/* extreme(x, least, out): out is the largest or the least of all, nan where there is one. */
+static PyObject *extreme(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !PyBool_Check(args[1])) Py_RETURN_FALSE;
+    PyObject *x = args[0], *out = args[2];
+    int least = args[1] == Py_True;
+    if (Py_TYPE(x) != array_type || count_of(x) == 0 || Py_TYPE(out) != array_type || count_of(out) != 1) Py_RETURN_FALSE;
+    if (readable(x, F32) && writable(out, F32))
+        extreme_float(data_of(x), data_of(out), count_of(x), least);
+    else if (readable(x, F64) && writable(out, F64))
+        extreme_double(data_of(x), data_of(out), count_of(x), least);
+    else if (readable(x, I64) && writable(out, I64))
+        extreme_int64_t(data_of(x), data_of(out), count_of(x), least);
+    else
+        Py_RETURN_FALSE;
     Py_RETURN_TRUE;
 }
 
@@ -223,6 +361,10 @@ static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
             TYPE sum = (TYPE)-0.0;                                                                                     \
             for (Py_ssize_t i = 0; i < n; i++) sum += x[i];                                                            \
             return sum;                                                                                                \
+        }                                                                                                              \
+        if (n > 128) {                                                                                                 \
+            Py_ssize_t half = n / 2 - n / 2 % 8;                                                                       \
+            return add_row_##TYPE(x, half) + add_row_##TYPE(x + half, n - half);                                       \
         }                                                                                                              \
         TYPE r[8];                                                                                                     \
         Py_ssize_t i = 8;                                                                                              \
@@ -248,22 +390,26 @@ static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
 ADD_UP(float)
 ADD_UP(double)
 
-/* add_up(x, axis, out): the sum along one axis of up to 128 elements. */
+/* add_up(x, axis, out, divisor): the sum along one axis, of up to 128 elements if it is not the last one, or of all
+ * where axis is None; divided where there is a divisor. */
 static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !PyLong_Check(args[1])) Py_RETURN_FALSE;
+    if (count < 3) Py_RETURN_FALSE;
     int single = readable(args[0], F32) && writable(args[2], F32);
     if (!single && !(readable(args[0], F64) && writable(args[2], F64))) Py_RETURN_FALSE;
-    Array *a = (Array *)args[0];
-    Py_ssize_t axis = PyLong_AsSsize_t(args[1]), outer = 1, inner = 1;
-    if (axis == -1 && PyErr_Occurred()) return NULL;
-    axis += axis < 0 ? a->nd : 0;
-    if (axis < 0 || axis >= a->nd) Py_RETURN_FALSE;
-    for (int i = 0; i < a->nd; i++) *(i < axis ? &outer : &inner) *= i == axis ? 1 : a->dimensions[i];
-    Py_ssize_t n = a->dimensions[axis];
-    if (n < 1 || n > 128 || outer * inner != count_of(args[2])) Py_RETURN_FALSE;
-    if (single)
-        add_up_float(data_of(args[0]), data_of(args[2]), outer, n, inner);
-    else
-        add_up_double(data_of(args[0]), data_of(args[2]), outer, n, inner);
+    Lines at = {1, count_of(args[0]), 1};
+    if (args[1] != Py_None && !lines_of(args[0], args[1], &at)) Py_RETURN_FALSE;
+    Py_ssize_t made = at.outer * at.inner;
+    double divisor = count > 3 ? PyFloat_AsDouble(args[3]) : 1.0;
+    if (divisor == -1.0 && PyErr_Occurred()) return NULL;
+    if (at.n < 1 || (at.n > 128 && at.inner > 1) || made != count_of(args[2])) Py_RETURN_FALSE;
+    if (single) {
+        float *out = data_of(args[2]);
+        add_up_float(data_of(args[0]), out, at.outer, at.n, at.inner);
+        for (Py_ssize_t i = 0; count > 3 && i < made; i++) out[i] /= (float)divisor;
+    } else {
+        double *out = data_of(args[2]);
+        add_up_double(data_of(args[0]), out, at.outer, at.n, at.inner);
+        for (Py_ssize_t i = 0; count > 3 && i < made; i++) out[i] /= divisor;
+    }
     Py_RETURN_TRUE;
 }
