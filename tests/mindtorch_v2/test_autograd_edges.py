@@ -3,6 +3,8 @@ counters, memory that is read and written at once."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -307,3 +309,41 @@ def test_sizes_that_do_not_fit_a_copy_are_named() -> None:
         torch.ones(2, 3).copy_(torch.ones(4, 3))
     with pytest.raises(RuntimeError, match=r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"):
         torch.ones(3).copy_(torch.ones(2, 3))
+
+
+FINALIZERS = """
+import gc
+from contextvars import ContextVar
+from mindtorch_v2.autograd.grad_mode import is_grad_enabled, reset_enabled, set_enabled
+
+others = [ContextVar(str(number)) for number in range(3)]
+for other in others:
+    other.set(object())
+kept = []
+
+class Switch:
+    def __init__(self):
+        self.cycle = self
+
+    def __del__(self):
+        set_enabled(False)
+        kept.append([b"x" * size for size in range(8, 200, 8) for _ in range(30)])
+
+gc.set_threshold(20)
+for number in range(72):
+    set_enabled(True)
+    gc.collect()
+    gc.disable()
+    Switch()
+    held = [[] for _ in range(number % 24)]
+    gc.enable()
+    token = set_enabled(False)
+    assert not is_grad_enabled() and gc.isenabled()
+    reset_enabled(token)
+"""
+
+
+def test_finalizers_may_switch_grad_mode_wherever_garbage_is_collected() -> None:
+    """Whichever allocation sets off a collection: another process shows whether it survives all of them."""
+    ended = subprocess.run([sys.executable, "-c", FINALIZERS], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

@@ -351,3 +351,38 @@ def test_self_times_of_copies_are_whole_nanoseconds(clock: Clock) -> None:  # no
 def test_string_table_takes_texts_only() -> None:
     with pytest.raises(TypeError, match="int"):
         StringTable()[3]  # type: ignore[index]
+
+
+def test_rows_are_read_by_name_and_have_no_items(clock: Clock) -> None:  # noqa: F811
+    with profile() as prof, op("aten::add"):
+        clock.advance(1)
+    (row,) = prof.key_averages()
+    with pytest.warns(FutureWarning) as warned:
+        assert row["cuda_time"] == 0
+    assert len(warned) == 1
+    with pytest.raises(TypeError, match="not iterable"):
+        list(row)
+    with pytest.raises(TypeError):
+        assert "count" in row
+    for unknown in ("nothing", "_known", 0, None):
+        with pytest.raises(KeyError):
+            row[unknown]
+
+
+def test_self_times_of_copies_are_not_negative_where_children_cross(clock: Clock) -> None:  # noqa: F811
+    first, second = op("first"), op("second")
+    with profile() as prof:
+        with op("around"):
+            first.__enter__()
+            clock.advance(1)
+            second.__enter__()
+            clock.advance(8)
+            first.__exit__(None, None, None)
+            clock.advance(1)
+            second.__exit__(None, None, None)
+    assert copy.deepcopy(prof.events())[0].self_cpu_time_total == prof.events()[0].self_cpu_time_total == 0.0
+
+
+def test_a_text_is_no_list_of_metrics() -> None:
+    with pytest.raises(TypeError, match="profiler_metrics expects a list"):
+        _ExperimentalConfig(profiler_metrics="cycles")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
@@ -21,14 +23,26 @@ is_grad_enabled: Callable[[], bool] = _enabled.get
 is_inference_mode_enabled: Callable[[], bool] = _inference.get
 
 
+def _alone(change: Callable[..., Any], *args: Any) -> Any:
+    """Set a ContextVar while nothing is collected. Before 3.12 Python collects garbage inside of allocations, and a
+    finalizer that sets one then frees what another `set` in progress reads."""
+    if sys.version_info >= (3, 12) or not gc.isenabled():
+        return change(*args)
+    gc.disable()
+    try:
+        return change(*args)
+    finally:
+        gc.enable()
+
+
 def _set_enabled(mode: bool) -> Token[bool]:
-    token = _enabled.set(mode)
+    token: Token[bool] = _alone(_enabled.set, mode)
     _tap.set_lane_grad(mode)
     return token
 
 
 def _reset_enabled(token: Token[bool]) -> None:
-    _enabled.reset(token)
+    _alone(_enabled.reset, token)
     _tap.set_lane_grad(_enabled.get())
 
 
@@ -179,13 +193,13 @@ class inference_mode(_Mode):
     def __enter__(self) -> None:
         self._before.append((_enabled.get(), _inference.get()))
         set_enabled(not self.mode)
-        _inference.set(self.mode)
+        _alone(_inference.set, self.mode)
         _count_inference(int(self.mode))
 
     def __exit__(self, *exc: object) -> None:
         before = self._before.pop()
         set_enabled(before[0])
-        _inference.set(before[1])
+        _alone(_inference.set, before[1])
         _count_inference(-int(self.mode))
 
     def clone(self) -> inference_mode:

@@ -108,9 +108,15 @@ class FunctionEventAvg(FormattedTimesMixin):
         self._known.update(state)
 
     def __getitem__(self, name: str) -> Any:
-        if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
+        if not isinstance(name, str) or name.startswith("_"):
             raise KeyError(name)
-        return getattr(self, name)
+        try:
+            return getattr(self, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    # Names are no positions: a row has no items to go through.
+    __iter__ = None
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Add an event or another sum with the same key."""
@@ -310,7 +316,7 @@ def _first_row(view: View, place: int, parent: int, grouping: Grouping) -> Funct
     row.adopt_children_of(event)
     row.overload_name = event.overload_name if grouping.overloads else ""
     row.input_shapes = event.input_shapes if grouping.shapes else ""
-    row.stack = event.stack[: grouping.stack_n] if grouping.stack_n > 0 else []
+    row.stack = event.stack[: grouping.stack_n] if grouping.stack_n else []
     row.is_user_annotation = event.is_user_annotation
     return row
 

@@ -161,6 +161,8 @@ class _ExperimentalConfig:
 def _checked_setting(name: str, value: Any) -> Any:
     """A setting as it is kept: lists of names, one text, and switches."""
     if name in ("profiler_metrics", "performance_events"):
+        if isinstance(value, str):
+            raise TypeError(f"{name} expects a list of names, got the text {value!r}")
         return [text("_ExperimentalConfig", f"item of {name}", item) for item in value]
     if name == "custom_profiler_config":
         return text("_ExperimentalConfig", name, value)

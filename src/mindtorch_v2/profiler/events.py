@@ -294,8 +294,8 @@ class FunctionEvent(FormattedTimesMixin):
         if view is not None and not view.edited:
             return int(view.metrics.self_ns[self._place]) / 1000
         own = self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
-        # Whole nanoseconds again, and no -0.0, where that is what was measured.
-        return round(own, 3) + 0.0 if isinstance(self.time_range, _NanosecondInterval) else own
+        # What was measured is whole nanoseconds; children that cross each other may have more than there is.
+        return max(0.0, round(own, 3)) if isinstance(self.time_range, _NanosecondInterval) else own
 
     @property
     def self_cpu_memory_usage(self) -> int:

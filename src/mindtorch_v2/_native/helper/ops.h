@@ -114,10 +114,22 @@ static PyObject *end(PyObject *module, PyObject *event) {
     Py_RETURN_NONE;
 }
 
+/* Before 3.12 Python collects garbage inside of allocations, and a finalizer that sets a ContextVar then frees what
+   another `set` in progress reads: nothing is collected until it is done. */
+#if PY_VERSION_HEX < 0x030C0000
+#define COLLECT_LATER int collecting = PyGC_Disable()
+#define COLLECT_AGAIN (void)(collecting && PyGC_Enable())
+#else
+#define COLLECT_LATER
+#define COLLECT_AGAIN
+#endif
+
 /* Grad mode, of which a thread's lane has a copy. */
 static PyObject *set_grad(PyObject *module, PyObject *mode) {
     int truth = PyObject_IsTrue(mode);
+    COLLECT_LATER;
     PyObject *token = truth < 0 ? NULL : PyContextVar_Set(given.grad_mode, truth ? Py_True : Py_False);
+    COLLECT_AGAIN;
     if (token && current)
         current->grad = truth;
     return token;
@@ -125,7 +137,10 @@ static PyObject *set_grad(PyObject *module, PyObject *mode) {
 
 static PyObject *reset_grad(PyObject *module, PyObject *token) {
     PyObject *mode;
-    if (PyContextVar_Reset(given.grad_mode, token) < 0 || PyContextVar_Get(given.grad_mode, NULL, &mode) < 0)
+    COLLECT_LATER;
+    int failed = PyContextVar_Reset(given.grad_mode, token) < 0;
+    COLLECT_AGAIN;
+    if (failed || PyContextVar_Get(given.grad_mode, NULL, &mode) < 0)
         return NULL;
     if (current)
         current->grad = mode == Py_True;
