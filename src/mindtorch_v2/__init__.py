@@ -134,6 +134,7 @@ _ELSEWHERE = {
     "sparse_csr_tensor": "sparse",
     "spmm": "sparse",
     "ScriptModule": "jit",
+    "Tag": "library",
     "get_device_module": "accelerator",
     "is_anomaly_enabled": "autograd",
     "load": "serialization",

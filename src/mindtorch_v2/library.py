@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
 from typing import Any
 
 from . import _tap
 from ._inputs import describe_inputs, inputs_id
 from ._schema import Argument, parse
+from ._tensor import Tensor, storage_of
 from .autograd import grad_mode
 from .autograd.function import Function
 from .ops.namespace import REGISTERED
+
+# What an operator says of itself; a compiler would read it.
+Tag = IntEnum(
+    "Tag",
+    """core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view
+    maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order
+    nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy""",
+    start=0,
+)
 
 
 def _split(qualname: str) -> tuple[str, str, str]:
@@ -62,6 +73,9 @@ class CustomOpPacket:
         found = [overload for overload in self._overloads.values() if overload.fits(args, kwargs)]
         return (found or list(self._overloads.values()))[0](*args, **kwargs)
 
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{next(iter(self._overloads.values())).path}')>"
+
     def overloads(self) -> list[str]:
         return list(self._overloads)
 
@@ -71,12 +85,26 @@ class CustomOpPacket:
         return self._overloads[name]
 
 
-class CustomOpDef:
-    """An operator made from a Python function; its gradient, if it has one, is a Python function too."""
+_OWN_KINDS = {None, "cpu", "CPU", "default", "CompositeExplicitAutograd"}
+_COMPOSED_KINDS = {"CompositeImplicitAutograd", "Autograd", "AutogradCPU"}
 
-    def __init__(self, qualname: str, function: Callable[..., Any] | None = None, schema: str = "") -> None:
+
+class CustomOpDef:
+    """An operator made from a Python function; its gradient, if it has one, is a Python function too.
+
+    An opaque one is differentiated by that alone. Of others autograd sees the ops that their function calls.
+    """
+
+    def __init__(
+        self, qualname: str, function: Callable[..., Any] | None = None, schema: str = "", *, opaque: bool = False,
+        mutated: Iterable[str] = (), tags: Any = (),
+    ) -> None:  # fmt: skip
         self._qualname = qualname
         self._function = function
+        self._opaque = opaque
+        self._mutated = frozenset(mutated)
+        self.tags = list(tags) if isinstance(tags, (tuple, list)) else [tags]
+        self._functions: dict[tuple[int | None, ...], type[Function]] = {}
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
         namespace, self.__name__, overload = _split(qualname)
@@ -85,6 +113,14 @@ class CustomOpDef:
         packet._overloads[overload] = self
         self._arguments = _signature(schema) if schema else None
         self._event = 0
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    @property
+    def path(self) -> str:
+        """How it is found under torch.ops."""
+        return ".".join(self._names[:2])
 
     @property
     def default(self) -> CustomOpDef:
@@ -131,34 +167,69 @@ class CustomOpDef:
             return self._call(args, kwargs)
 
     def _call(self, args: Any, kwargs: Any) -> Any:
-        if self._backward is None:
+        if self._backward is None and not self._opaque:
             return self._run(*args, **kwargs)
+        if self._mutated:
+            return self._change(args, kwargs)
         if kwargs and self._function is not None:
             bound = inspect.signature(self._function).bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        return self._differentiable().apply(*args)
+        flat = [part for arg in args for part in _parts(arg)]
+        if not grad_mode.is_grad_enabled() or not any(isinstance(p, Tensor) and p.requires_grad for p in flat):
+            with grad_mode.no_grad():
+                return self._run(*args)
+        lengths = tuple(len(arg) if isinstance(arg, (list, tuple)) else None for arg in args)
+        if lengths not in self._functions:
+            self._functions[lengths] = self._differentiable(lengths)
+        return self._functions[lengths].apply(*flat)
 
-    def _differentiable(self) -> type[Function]:
-        def forward(ctx: Any, *args: Any) -> Any:
+    def _change(self, args: Any, kwargs: Any) -> Any:
+        """Run an operator that writes into its arguments, which is news for whoever has saved them."""
+        assert self._function is not None
+        with grad_mode.no_grad():
+            result = self._run(*args, **kwargs)
+        given = inspect.signature(self._function).bind(*args, **kwargs).arguments
+        for name in self._mutated & given.keys():
+            for part in _parts(given[name]):
+                if isinstance(part, Tensor):
+                    storage_of(part).version += 1
+        return result
+
+    def _differentiable(self, lengths: tuple[int | None, ...]) -> type[Function]:
+        """The function with its gradient, on arguments whose lists, of these lengths, are laid out."""
+
+        def forward(ctx: Any, *flat: Any) -> Any:
+            parts = iter(flat)
+            args = tuple(next(parts) if n is None else [next(parts) for _ in range(n)] for n in lengths)
             output = self._run(*args)
             if self._setup is not None:
                 self._setup(ctx, args, output)
             return output
 
         def backward(ctx: Any, *grads: Any) -> Any:
-            assert self._backward is not None
-            return self._backward(ctx, *grads)
+            if self._backward is None:
+                raise RuntimeError(
+                    f"Trying to backward through {'.'.join(self._names)} but no autograd formula was registered. Please "
+                    "use register_autograd to add one."
+                )
+            found = self._backward(ctx, *grads)
+            if all(n is None for n in lengths):
+                return found
+            found = found if isinstance(found, tuple) else (found,)
+            pairs = zip(found, lengths, strict=True)
+            return tuple(g for f, n in pairs for g in ([f] if n is None else [None] * n if f is None else f))
 
         name = f"GeneratedBackwardFor_{'_'.join(self._names)}"
         return type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
     def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
-        """The kernel of some device types; those of the CPU, or of all, are taken."""
+        """The kernel of some device types; those of the CPU, or of all, are taken, and where there is none, those that
+        are made of other operators."""
         kinds = [device_types] if isinstance(device_types, str) or device_types is None else list(device_types)
 
         def take(function: Any) -> Any:
-            if any(kind in (None, "cpu", "CPU", "default", "CompositeExplicitAutograd") for kind in kinds):
+            if _OWN_KINDS & {*kinds} or (self._function is None and _COMPOSED_KINDS & {*kinds}):
                 self._function = function
             return function
 
@@ -166,6 +237,11 @@ class CustomOpDef:
 
     def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
         """How gradients are computed, and what is kept for that."""
+        if self._mutated:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} which changes its arguments "
+                f"{sorted(self._mutated)}. Please create a functional operator and register an autograd formula for that."
+            )
         self._backward, self._setup = backward, setup_context
 
     def register_fake(self, fn: Any, /) -> Any:
@@ -192,6 +268,14 @@ def _definition(op: Any) -> CustomOpDef:
     return found
 
 
+def _parts(value: Any) -> Iterator[Any]:
+    """The entries of a list, or what is none."""
+    if isinstance(value, (list, tuple)):
+        yield from value
+    else:
+        yield value
+
+
 def custom_op(
     name: str,
     fn: Any = None,
@@ -202,17 +286,34 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Make an operator of a function; without one, a decorator."""
+    """Make an operator of a function; without one, a decorator. `mutates_args` names the arguments it writes into, or is
+    "unknown" for any of them."""
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated or the string "
+            f"'unknown', got {mutates_args!r}."
+        )
+    anything = mutates_args == "unknown"
+    named = frozenset[str]() if anything else frozenset(mutates_args)
 
     def make(function: Any) -> CustomOpDef:
-        return CustomOpDef(name, function, "" if schema is None else f"{_split(name)[1]}{schema}")
+        own = inspect.signature(function).parameters.keys()
+        if not named <= own:
+            raise ValueError(
+                f"infer_schema(func): {set(named - own)} in mutates_args were not found in the custom op's signature. "
+                f"mutates_args should contain the names of all args that the custom op mutates, or just the string "
+                f"'unknown' if you don't know. Got func with signature {inspect.signature(function)})"
+            )
+        written = "" if schema is None else f"{_split(name)[1]}{schema}"
+        mutated = own if anything else named
+        return CustomOpDef(name, function, written, opaque=True, mutated=mutated, tags=tags or ())
 
     return make if fn is None else make(fn)
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
     """Name an operator whose kernel comes later."""
-    CustomOpDef(qualname, schema=f"{_split(qualname)[1]}{schema}" if schema.startswith("(") else schema)
+    CustomOpDef(qualname, schema=f"{_split(qualname)[1]}{schema}" if schema.startswith("(") else schema, tags=tags)
 
 
 def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
@@ -246,7 +347,7 @@ class Library:
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         name = schema.partition("(")[0]
-        define(f"{self.ns}::{name}", schema)
+        define(f"{self.ns}::{name}", schema, tags=tags)
         return name
 
     def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:

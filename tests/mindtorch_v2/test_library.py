@@ -5,6 +5,7 @@ and the marks of models that could be quantized.
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -205,3 +206,77 @@ def test_a_custom_op_and_its_gradient_are_events() -> None:
     assert events[0].concrete_inputs == [None, 2]
     assert "GeneratedBackwardFor_test_recorded_scaled_defaultBackward" in [event.name for event in events]
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_autograd_does_not_look_into_a_custom_op() -> None:
+    @torch.library.custom_op("test_library::sine", mutates_args=())
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        assert not torch.is_grad_enabled()
+        return torch.from_numpy(np.sin(x.numpy()))
+
+    x = torch.ones(2, requires_grad=True)
+    y = sine(x)
+    assert type(y.grad_fn).__name__ == "GeneratedBackwardFor_test_library_sine_defaultBackward"
+    with pytest.raises(RuntimeError, match=r"backward through test_library\.sine\.default but no autograd formula"):
+        y.sum().backward()
+    assert not sine(x.detach()).requires_grad
+    assert repr(sine) == "<CustomOpDef(test_library::sine)>"
+
+
+def test_tensors_in_lists_have_gradients() -> None:
+    @torch.library.custom_op("test_library::added", mutates_args=())
+    def added(xs: list[torch.Tensor], factor: float) -> torch.Tensor:
+        return (xs[0] + xs[1]) * factor
+
+    def setup(ctx, inputs, output):
+        ctx.factor = inputs[1]
+
+    added.register_autograd(lambda ctx, g: ([g * ctx.factor, None], None), setup_context=setup)
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    added([a, b], 3.0).sum().backward()
+    assert a.grad.tolist() == [3, 3]
+    assert b.grad is None
+
+
+@pytest.mark.parametrize("named", [("x",), ["x"], {"x"}, "unknown"])
+def test_arguments_that_an_operator_changes_get_a_new_version(named) -> None:
+    def change(x: torch.Tensor, y: torch.Tensor) -> None:
+        x.numpy()[...] += 1
+
+    op = torch.library.custom_op("test_library::change", change, mutates_args=named)
+    x, y = torch.ones(2, requires_grad=True) * 1, torch.ones(2)
+    square = x * x
+    op(x, y)
+    assert x.tolist() == [2, 2]
+    assert (x._version, y._version) == (1, named == "unknown")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.sum().backward()
+    with pytest.raises(RuntimeError, match="Cannot register autograd formula for non-functional operator"):
+        op.register_autograd(lambda ctx, g: None)
+
+
+def test_arguments_that_are_changed_are_named_rightly() -> None:
+    def change(x: torch.Tensor) -> None: ...
+
+    with pytest.raises(ValueError, match="mutates_args must either be a sequence of the names"):
+        torch.library.custom_op("test_library::wrong", change, mutates_args="x")
+    with pytest.raises(ValueError, match=r"{'z'} in mutates_args were not found"):
+        torch.library.custom_op("test_library::wrong", change, mutates_args=("z",))
+
+
+def test_operators_keep_their_tags() -> None:
+    tag = torch.Tag.pt2_compliant_tag
+    op = torch.library.custom_op("test_library::tagged", lambda x: x * 2, mutates_args=(), tags=(tag,))
+    assert op.tags == [tag]
+
+
+def test_kernels_made_of_other_operators_are_taken() -> None:
+    library = torch.library.Library("test_library_composed", "DEF")
+    library.define("triple(Tensor x) -> Tensor")
+    library.impl("triple", lambda x: x * 3, "CompositeImplicitAutograd")
+    x = torch.ones(1, requires_grad=True)
+    torch.ops.test_library_composed.triple(x).backward()
+    assert x.grad.tolist() == [3]
+    library.impl("triple", lambda x: x * 30, "CPU")
+    library.impl("triple", lambda x: x * 3, "Autograd")
+    assert torch.ops.test_library_composed.triple(x).tolist() == [30]
