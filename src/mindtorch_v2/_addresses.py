@@ -12,6 +12,7 @@ _OPTIMIZERS = {
 
 # Path of torch's module, from `torch.` on → path of ours, from the package on ("" is the package).
 ADDRESSES = {
+    "utils.data.datapipes.iter.sharding": "utils.data.datapipes.iter",
     "_custom_ops": "library",
     "ao.nn.quantized": "ao.quantization",
     "_dynamo._trace_wrapped_higher_order_op": "_dynamo",

@@ -54,6 +54,7 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
         device=str(self.device),
         class_name="tensor" if kind in (Tensor, Parameter) else kind.__name__,
         is_parameter=isinstance(self, Parameter),
+        contents=tensor_contents,
     )
 
 
@@ -163,9 +164,10 @@ def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar:
 def __dlpack__(
     self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
 ) -> Any:
+    """A capsule of the tensor's memory, or of a copy; of the kind that a consumer of `max_version` understands."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    return self._a.__dlpack__()
+    return self._a.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 @method

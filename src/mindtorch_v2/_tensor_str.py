@@ -91,12 +91,13 @@ def tensor_repr(
     device: str = "cpu",
     class_name: str = "tensor",
     is_parameter: bool = False,
+    contents: str | None = None,
 ) -> str:
     """The `repr` of a tensor that holds `array`; of a meta tensor only the array's shape is looked at.
 
     `class_name` is "tensor" for `Tensor` and `Parameter` themselves and the type's name for other subclasses.
     `is_parameter` wraps such a subclass in "Parameter(...)"; the heading of a plain parameter is
-    `PARAMETER_HEADING`, which `Parameter.__repr__` puts in front.
+    `PARAMETER_HEADING`, which `Parameter.__repr__` puts in front. `contents` is written in place of the values.
     """
     prefix = f"{class_name}("
     is_meta = device.startswith("meta")
@@ -105,7 +106,8 @@ def tensor_repr(
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    contents = "..." if is_meta else _contents(array, dtype_name, len(prefix))
+    if contents is None:
+        contents = "..." if is_meta else _contents(array, dtype_name, len(prefix))
     text = _append_suffixes(prefix + contents, suffixes, len(prefix)) + ")"
     return f"Parameter({text})" if is_parameter and class_name != "tensor" else text
 

@@ -12,7 +12,9 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 def associative_scan(
     combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
-    """Along a dimension, each slice combined with all before it (after it, in reverse)."""
+    """Along a dimension, each slice combined with all before it (after it, in reverse); a loop does so in both modes."""
+    if combine_mode not in ("pointwise", "generic"):
+        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
     leaves, tree = tree_flatten(xs)
     slices = [list(leaf.unbind(dim)) for leaf in leaves]
     order = range(len(slices[0]))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Tensor
+from .._tensor import Tensor, make
 from .engine import door
 from .entry import grad as _grad
 from .grad_mode import enable_grad
+from .jacobians import pushed, rows_of, units
 
 _INPUTS, _OUTPUTS = "inputs", "outputs of the user-provided function"
 
@@ -140,7 +141,11 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of func at inputs, one block per (output, input)."""
+    """The Jacobian of func at inputs, one block per (output, input): by rows, or in forward mode by columns. That a
+    backward pass takes one row at a time is so with `vectorize` too."""
+    _check_strategy(strategy, vectorize, create_graph, strict)
+    if strategy == "forward-mode":
+        return _jacobian_forward(func, inputs)
     with enable_grad():
         given, values = _tuple(inputs, _INPUTS, "jacobian")
         values = _prepared(values, create_graph)
@@ -149,6 +154,52 @@ def jacobian(
         rows = tuple(_jacobian_rows(nr, o, values, create_graph, strict) for nr, o in enumerate(outputs))
     if not create_graph:
         rows = tuple(tuple(block.detach() for block in row) for row in rows)
+    if out_given:
+        return rows if given else tuple(row[0] for row in rows)
+    return rows[0] if given else rows[0][0]
+
+
+def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: bool) -> None:
+    """Which strategies there are, and what each of them does not go together with."""
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(f'Expected strategy to be either "forward-mode" or "reverse-mode", got {strategy!r}.')
+    name = "torch.autograd.functional.jacobian"
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                f'{name}: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet). Please either '
+                'set `create_graph=False` or `strategy="reverse-mode"`.'
+            )
+        if strict:
+            raise RuntimeError(
+                f'{name}: `strict=True` and `strategy="forward-mode"` are not supported together (yet). Please either set '
+                '`strict=False` or `strategy="reverse-mode"`.'
+            )
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+                "`vectorize=True`."
+            )
+    elif vectorize and strict:
+        raise RuntimeError(
+            f"{name}: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` or "
+            "`vectorize=False`."
+        )
+
+
+def _jacobian_forward(func: Callable[..., Any], inputs: Any) -> Any:
+    with enable_grad():
+        given, values = _tuple(inputs, _INPUTS, "jacobian")
+        values = _prepared(values, False)
+        out_given, outputs = _tuple(func(*values), _OUTPUTS, "jacobian")
+        columns = [
+            rows_of(pushed(lambda *x: _tuple(func(*x), _OUTPUTS, "jacobian")[1], values, place, units(x._a)), outputs)
+            for place, x in enumerate(values)
+        ]
+    rows = tuple(
+        tuple(make(block[nr].T.copy()).view((*o.shape, *x.shape)) for block, x in zip(columns, values, strict=True))
+        for nr, o in enumerate(outputs)
+    )
     if out_given:
         return rows if given else tuple(row[0] for row in rows)
     return rows[0] if given else rows[0][0]
@@ -184,14 +235,16 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of a scalar function."""
+    """The Hessian of a scalar function: the Jacobian, by `outer_jacobian_strategy`, of its gradient."""
+    _check_strategy(outer_jacobian_strategy, vectorize, create_graph, strict)
     given, values = _tuple(inputs, _INPUTS, "hessian")
 
     def gradient(*x: Any) -> Any:
         got = jacobian(lambda *y: _scalar(func(*y)), x, create_graph=True, strict=strict)
         return tuple(got) if given else got[0]
 
-    return jacobian(gradient, values if given else values[0], create_graph=create_graph, strict=strict)
+    return jacobian(gradient, values if given else values[0], create_graph=create_graph, strict=strict,
+                    vectorize=vectorize, strategy=outer_jacobian_strategy)  # fmt: skip
 
 
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:

@@ -6,9 +6,12 @@ import multiprocessing
 import multiprocessing.connection
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
+
+_PATIENCE_S = 30.0  # for a process that was asked to end
 
 
 class ProcessException(Exception):
@@ -63,7 +66,8 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait for at least one process; True when all have ended well. If one failed, stop the others and raise."""
+        """Wait for at least one process; True when all have ended well. If one failed, the others get `grace_period`
+        seconds to end by themselves, then they are stopped, and its error is raised."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout=timeout)
@@ -76,12 +80,24 @@ class ProcessContext:
                 break
         if failed is None:
             return not self.sentinels
+        if grace_period is not None:
+            self._wait(grace_period)
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
+        self._wait(_PATIENCE_S if grace_period is None else grace_period)
+        for process in self.processes:
+            if process.is_alive():  # it does not listen
+                process.kill()
             process.join()
         self._raise(failed)
         return False
+
+    def _wait(self, seconds: float) -> None:
+        """Wait until all have ended, but no longer than this."""
+        end = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0.0, end - time.monotonic()))
 
     def _raise(self, index: int) -> None:
         process, errors = self.processes[index], self.error_queues[index]

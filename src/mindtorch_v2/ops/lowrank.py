@@ -53,6 +53,10 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
            ortho_bparams: Any = None) -> tuple[Any, Any]:  # fmt: skip
     """The k largest (or smallest) eigenvalues of a symmetric positive-definite A, or of the pair A and B, with their
     eigenvectors. They are picked from all of them, so nothing is iterated: what steers the iteration is not used."""
+    if tracker is not None:
+        raise NotImplementedError(
+            "lobpcg finds eigenvalues without iterating here, so there is nothing to call `tracker` with; leave it out"
+        )
     a = A.to_dense() if A.is_sparse else A
     wanted = (1 if X is None else X._a.shape[-1]) if k is None else k
     m = a._a.shape[-1]

@@ -13,6 +13,8 @@ from ..ops.convert import as_tensor
 from ..ops.creation import empty
 from ..ops.join import stack
 from ..ops.ranges import arange
+from . import invariants
+from .invariants import check_sparse_tensor_invariants
 from .rules import addmm, log_softmax, product, softmax, sparse_mask, to_sparse, total
 from .tensor import SparseTensor, place
 
@@ -29,7 +31,8 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
-    """Values at the places that the columns of `indices` name; of a size alone, a tensor of zeros."""
+    """Values at the places that the columns of `indices` name; of a size alone, a tensor of zeros. That places lie inside
+    is checked always; with `check_invariants` also that what is said to be coalesced is so."""
     if values is None:
         size = indices if size is None else size
         made = place(empty((len(size), 0), dtype=int64), empty((0,), dtype=dtype), size, True)
@@ -39,6 +42,8 @@ def sparse_coo_tensor(
         held = held.reshape(1).expand(places.shape[-1])
     shape = _size(places, held, size)
     made = place(places, held.detach() if requires_grad else held, shape, bool(is_coalesced))
+    if is_coalesced and invariants.wanted(check_invariants) and not invariants.rises(made._keys()):
+        raise RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")
     return made.requires_grad_() if requires_grad else made
 
 
@@ -53,10 +58,19 @@ def _size(places: Any, held: Any, size: Any) -> list[int]:
         )
     found = [int(n) + 1 for n in places.amax(1)] if places.shape[1] else [0] * places.shape[0]
     shape = [*found, *held.shape[1:]] if size is None else [int(n) for n in size]
-    if len(shape) != places.shape[0] + held.dim() - 1 or any(a > b for a, b in zip(found, shape, strict=False)):
-        raise RuntimeError(f"indices of up to {[n - 1 for n in found]} do not fit into a tensor of size {shape}")
-    if places.shape[1] and int(places.min()) < 0:
-        raise RuntimeError(f"found negative index {int(places.min())} among the indices of a sparse tensor")
+    sparse_dim, dense_dim = places.shape[0], held.dim() - 1
+    if len(shape) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(shape)}, sparse_dim = {sparse_dim}, "
+            f"dense_dim = {dense_dim}"
+        )
+    for dim, (needed, n) in enumerate(zip(found, shape, strict=False)):
+        if places.shape[1] and int(places[dim].min()) < 0:
+            raise RuntimeError(f"found negative index {int(places[dim].min())} for dim {dim}")
+        if needed > n:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {needed - 1}"
+            )
     return shape
 
 
@@ -83,6 +97,11 @@ def sparse_csr_tensor(
     width = int(columns.max()) + 1 if len(columns) else 0
     size = (starts.shape[0] - 1, width) if size is None else size
     made = sparse_coo_tensor(stack([rows, columns]), values, size, dtype=dtype, requires_grad=requires_grad)
+    if invariants.wanted(check_invariants) and not invariants.rises(made._keys()):
+        raise RuntimeError(
+            "`col_indices[..., crow_indices[..., i - 1]:crow_indices[..., i]] for all i = 1, ..., nrows are sorted and "
+            "distinct along the last dimension values` is not satisfied."
+        )
     return place(made._places, made._held, made.shape, True, sparse_csr)
 
 
@@ -118,7 +137,14 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Ten
 
 
 def _to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> SparseTensor:
-    return to_sparse(self, layout=sparse_csr)
+    """Rows of a matrix, whose entries may be dense tensors of `dense_dim` dimensions."""
+    rest = self.dim() - (dense_dim or 0)
+    if rest != 2:
+        raise NotImplementedError(
+            f"a tensor by rows is a matrix here, but of {self.dim()} dimensions {dense_dim or 0} are dense; say dense_dim, or "
+            "use to_sparse()"
+        )
+    return to_sparse(self, rest, layout=sparse_csr)
 
 
 def bind() -> None:
@@ -135,6 +161,7 @@ __all__ = [
     "LongTensor",
     "SparseTensor",
     "addmm",
+    "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
     "softmax",

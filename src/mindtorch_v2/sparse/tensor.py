@@ -138,6 +138,11 @@ class SparseTensor(Tensor):
 
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
         """The tensor with all its zeros."""
+        if masked_grad is False and self.requires_grad:
+            raise NotImplementedError(
+                "gradients of a sparse tensor are those of the values it holds; masked_grad=False asks for those of its zeros "
+                "too: use a dense tensor for that"
+            )
         depth = self._places.shape[0]
         flat = zeros((math.prod(self.shape[:depth]), *self._held.shape[1:]), dtype=self.dtype)
         if self.dtype is bool_:
@@ -204,6 +209,10 @@ class SparseTensor(Tensor):
     to_sparse_coo = to_sparse
 
     def to_sparse_csr(self, dense_dim: int | None = None) -> SparseTensor:
+        if dense_dim is not None:
+            raise RuntimeError(
+                "coo_to_sparse_csr: conversion from Sparse to SparseCsr with dense_dim argument given is not supported"
+            )
         return self.to_sparse(layout=sparse_csr)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 from ...ops.random import Generator
 from .datapipes.datapipe import IterDataPipe, MapDataPipe
-from .datapipes.iter import Shuffler
+from .datapipes.iter import SHARDING_PRIORITIES, Shuffler
 from .sampler import fresh_seed
 
 
@@ -24,12 +25,40 @@ def pipes_of(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
             yield from pipes_of(held, seen)
 
 
-def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> Any:
-    """Have the sharding filters of a line share out their samples."""
-    for pipe in pipes_of(datapipe):
-        if "apply_sharding" in dir(type(pipe)):
-            pipe.apply_sharding(num_of_instances, instance_id)
+def apply_sharding(
+    datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = SHARDING_PRIORITIES.DEFAULT
+) -> Any:
+    """Have the sharding filters of a line share out their samples; no sample may come through two of them."""
+    _shard(datapipe, None, (num_of_instances, instance_id, sharding_group), set())
     return datapipe
+
+
+def _shard(value: Any, sharded: Any, how: tuple[int, int, Any], seen: set[tuple[int, bool]]) -> None:
+    """Share out the samples of the filters that a pipe, or what it holds, reads from; `sharded` is a filter after it."""
+    for pipe in pipes_ahead(value):
+        if (id(pipe), sharded is not None) in seen:
+            continue
+        seen.add((id(pipe), sharded is not None))
+        after = sharded
+        if "apply_sharding" in dir(type(pipe)):
+            if sharded is not None:
+                raise RuntimeError(
+                    "Sharding twice on a single pipeline is likely unintended and will cause data loss. Sharding already "
+                    f"applied to {sharded} while trying to apply to {pipe}"
+                )
+            takes_group = len(inspect.signature(pipe.apply_sharding).parameters) >= 3
+            pipe.apply_sharding(*(how if takes_group else how[:2]))
+            after = pipe
+        _shard(list(vars(pipe).values()), after, how, seen)
+
+
+def pipes_ahead(value: Any) -> Iterator[Any]:
+    """The pipes that a value is or, as a list, holds."""
+    if isinstance(value, (IterDataPipe, MapDataPipe)):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from pipes_ahead(item)
 
 
 def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:

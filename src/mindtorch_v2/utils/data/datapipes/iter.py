@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from typing import Any
 
 from ..collate import default_collate
@@ -277,23 +278,44 @@ class SamplerIterDataPipe(Pipe):
         return _length(self.sampler, self)
 
 
+class SHARDING_PRIORITIES(IntEnum):
+    """Who shares out samples, in the order in which they do: all at once, or machines and then their processes."""
+
+    DEFAULT = 1
+    DISTRIBUTED = 2
+    MULTIPROCESSING = 3
+
+
 @functional_datapipe("sharding_filter")
 class ShardingFilterIterDataPipe(Pipe):
     """Every n-th sample, so that several processes share them out; a loader says how among its workers."""
 
-    def __init__(self, source_datapipe: Pipe, sharding_group_filter: Any = None) -> None:
+    def __init__(self, source_datapipe: Pipe, sharding_group_filter: SHARDING_PRIORITIES | None = None) -> None:
         self.source_datapipe = source_datapipe
         self.sharding_group_filter = sharding_group_filter
+        self.groups: dict[int, tuple[int, int]] = {}
         self.num_of_instances = 1
         self.instance_id = 0
 
-    def apply_sharding(self, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> None:
+    def apply_sharding(
+        self, num_of_instances: int, instance_id: int, sharding_group: Any = SHARDING_PRIORITIES.DEFAULT
+    ) -> None:
+        """Say which of how many shares this is; that of a group is shared out again among the next group."""
         if not 0 <= instance_id < num_of_instances:
             raise ValueError(
                 f"instance_id({instance_id}) should be smaller than num_of_instances({num_of_instances}) and at least 0"
             )
-        self.num_of_instances = num_of_instances
-        self.instance_id = instance_id
+        if any(
+            (group == SHARDING_PRIORITIES.DEFAULT) != (sharding_group == SHARDING_PRIORITIES.DEFAULT)
+            for group in self.groups
+        ):
+            raise RuntimeError("ShardingFilter cannot mix DEFAULT and non DEFAULT groups")
+        self.groups[sharding_group] = (num_of_instances, instance_id)
+        self.num_of_instances, self.instance_id = 1, 0
+        for group, (count, number) in sorted(self.groups.items()):
+            if self.sharding_group_filter in (None, group):
+                self.instance_id += self.num_of_instances * number
+                self.num_of_instances *= count
 
     def __iter__(self) -> Iterator[Any]:
         for place, data in enumerate(self.source_datapipe):
