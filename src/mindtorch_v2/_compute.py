@@ -15,7 +15,7 @@ from . import _forward, _tap
 from ._dtype import FROM_NUMPY, bfloat16, combine, dtype, float16, float32, get_default_dtype, number_type
 from ._errors import broadcast_error
 from ._meta import SHAPES, MetaArray, laid_out
-from ._tensor import LAZY, Tensor, alias, as_array, make, new, storage_of
+from ._tensor import LAZY, Tensor, alias, as_array, make, storage_of
 from .autograd import grad_mode, graph
 from .autograd.node import Node, Output
 from .kernels.checks import not_implemented
@@ -238,7 +238,7 @@ def list_wrapper(op: Op) -> Callable[..., Any]:
         if of_first and (first._ag if first._view is None else graph.edge(first)) is None:
             return tuple(tensors)
         given = given[: len(op.schema.arguments)]
-        if op.differentiable and grad_mode.is_grad_enabled() and any_edge(op, given):
+        if op.differentiable and grad_mode.is_grad_enabled() and (of_first or any_edge(op, given)):
             node = _list_node(op, given, tensors)
             attach_outputs(node, tensors)
         return tuple(tensors)
@@ -249,14 +249,11 @@ def list_wrapper(op: Op) -> Callable[..., Any]:
 def _list_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> Node:
     """The node of an op with a list of results; its class knows how many there are."""
     node: Node = op.make_node(*given, tensors[0])
-    sized = new(_sized_class(type(node), len(tensors)))
-    sized.edges, sized.saved, sized.seq, sized.hooks = node.edges, node.saved, node.seq, node.hooks
-    if len(tensors) == 1:
-        sized.shape, sized.dtype = node.shape, node.dtype
-    else:
-        sized.shape = tuple([t._a.shape for t in tensors])
-        sized.dtype = tuple([t._a.dtype for t in tensors])
-    return sized
+    node.__class__ = _sized_class(type(node), len(tensors))
+    if len(tensors) > 1:
+        node.shape = tuple([t._a.shape for t in tensors])
+        node.dtype = tuple([t._a.dtype for t in tensors])
+    return node
 
 
 _sized: dict[tuple[type, int], type] = {}

@@ -24,6 +24,7 @@ from .ops.split import unbind
 from .ops.view import _detach
 
 detach = _detach.function
+NAMESPACE = _tap.NAMESPACE
 
 
 def method(function: Any) -> Any:
@@ -86,13 +87,19 @@ is_nonzero = convert.is_nonzero.function
 
 @method
 def __bool__(self: Tensor) -> bool:
+    a = self._a
+    if type(a) is np.ndarray and a.size == 1 and not NAMESPACE["HOOK"] and type(self) in FAST:
+        return bool(a)
     return bool(is_nonzero(self))
 
 
 def _only(t: Tensor) -> Any:
     """The one element of a tensor."""
-    if t._a.size != 1:
+    a = t._a
+    if a.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
+    if type(a) is np.ndarray and not NAMESPACE["HOOK"] and type(t) in FAST:
+        return a.item()
     return item(t)
 
 

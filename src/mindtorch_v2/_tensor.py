@@ -71,6 +71,9 @@ class Tensor:
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
 
+    # The grad of what is no leaf that requires grad, where there is one.
+    _grad: Tensor | None = None
+
     # NumPy defers to our reflected operators.
     __array_priority__ = 1000
 

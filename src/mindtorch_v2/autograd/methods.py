@@ -57,7 +57,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 )
             if not (self.dtype.is_floating_point or self.dtype.is_complex):
                 raise RuntimeError("only Tensors of floating point dtype can require gradients")
-            kept = self.__dict__.pop("_grad", None)
+            kept = None if self._grad is None else self.__dict__.pop("_grad")
             leaf = self._ag = AccumulateGrad(self)
             leaf.grad = kept
         return self
@@ -95,7 +95,7 @@ def _get_grad(self: Tensor) -> Tensor | None:
     ag = self._ag
     if type(ag) is AccumulateGrad:
         return ag.grad
-    kept: Tensor | None = self.__dict__.get("_grad")
+    kept = self._grad
     if kept is None and edge(self) is not None and "_retains" not in self.__dict__:
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "

@@ -246,13 +246,13 @@ def _factory(name: str, row: Any, value: Any) -> Any:
         given = size != ()
         if len(size) == 1 and type(size[0]) is not int:
             size = size[0]
-        if out is None and type(size) is tuple and given and not (requires_grad or kw):
+        if out is None and type(size) is tuple and given and not kw:
             if dtype is device is None and not (_NAMESPACE["HOOK"] or _device._default_stack):
                 made = quick(size, _dtype._Default.real.np, value)
             else:
                 made = quick(size, quick_dtype(dtype, device), value)
             if made is not None:
-                return made
+                return _finish(made, True) if requires_grad else made
         if "size" in kw:
             size = kw.pop("size")
         elif not given:
@@ -363,8 +363,9 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 def _like_front(name: str, function: Any) -> Any:
     def like(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **kw: Any) -> Tensor:  # fmt: skip
-        if type(input) in FAST and not (args or kw or requires_grad) and dtype is device is memory_format is None:
-            return function(input)
+        if type(input) in FAST and not (kw or requires_grad) and dtype is device is memory_format is None:
+            if not args or type(args[0]) in _QUICK_VALUES:
+                return function(input, *args)
         if args:
             args = tuple([a._a.item() if isinstance(a, Tensor) else a for a in args])
         t = settle_class(function(input, *args, dtype=dtype, device=device, memory_format=memory_format, **kw))

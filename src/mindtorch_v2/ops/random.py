@@ -165,10 +165,10 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
 
     def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
                device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
-        if generator is out is None and not (requires_grad or kw):
+        if generator is out is None and not kw:
             quick = _quick_draw(draw, size[0] if len(size) == 1 and type(size[0]) is tuple else size, dtype, device)
             if quick is not None:
-                return quick
+                return quick.requires_grad_() if requires_grad else quick
         sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
         if out is not None:
             if generator is None:

@@ -8,6 +8,7 @@ static struct {
     PyTypeObject *size;  /* the class of shapes */
     PyObject *dtypes;    /* dict: NumPy's dtype -> ours */
     PyObject *cpu;       /* the device of arrays */
+    PyObject *kept_name; /* of the grad that a tensor has which is no leaf that requires one */
     Py_ssize_t grad_offset;
     int known; /* pairs of the dict that were asked for */
     PyObject *numpy[MOST_DTYPES], *ours[MOST_DTYPES];
@@ -84,6 +85,8 @@ static PyObject *read_grad_fn(PyObject *tensor) {
 
 static PyObject *read_grad(PyObject *tensor) {
     PyObject *place = place_of(tensor);
+    if (place == Py_None)
+        return PyObject_GetAttr(tensor, reading.kept_name);
     return place && Py_TYPE(place) == given.leaf ? Py_XNewRef(slot_of(place, reading.grad_offset)) : NULL;
 }
 
@@ -117,6 +120,8 @@ static PyObject *connect_readers(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &size, &PyDict_Type, &dtypes, &cpu))
         return NULL;
     if ((reading.grad_offset = slot_offset((PyObject *)given.leaf, "grad")) < 0)
+        return NULL;
+    if (!(reading.kept_name = PyUnicode_InternFromString("_grad")))
         return NULL;
     reading.size = (PyTypeObject *)Py_NewRef(size);
     reading.dtypes = Py_NewRef(dtypes);

@@ -12,7 +12,7 @@ INLINE int are_alike(PyObject *list, Py_ssize_t dim) {
         for (int i = 0; i < a->nd; i++)
             if (i != dim && a->dimensions[i] != first->dimensions[i]) return 0;
     }
-    return first->descr == F32 || first->descr == F64 || first->descr == I64;
+    return size_of_element(first->descr) != 0;
 }
 
 /* A fresh array of the shape of `like`, where `dim` has `size` elements; or, with `extra`, an additional dimension. */
@@ -34,14 +34,27 @@ static PyObject *joined_empty(Array *like, Py_ssize_t dim, Py_ssize_t size, int 
     return made;
 }
 
+/* Copies pieces of `bytes` that lie side by side to places `step` apart. */
+INLINE void spread(const char *from, char *to, Py_ssize_t pieces, Py_ssize_t bytes, Py_ssize_t step) {
+    for (; pieces; pieces--, from += bytes, to += step) memcpy(to, from, bytes);
+}
+
 static void join_loop(PyObject *list, char *out, Py_ssize_t outer, Py_ssize_t bytes) {
-    for (Py_ssize_t r = 0; r < outer; r++)
-        for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) {
-            PyObject *object = PyList_GET_ITEM(list, k);
-            Py_ssize_t part = count_of(object) / outer * bytes;
-            memcpy(out, (char *)data_of(object) + r * part, part);
-            out += part;
-        }
+    Py_ssize_t row = 0;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) row += count_of(PyList_GET_ITEM(list, k)) / outer * bytes;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) {
+        PyObject *object = PyList_GET_ITEM(list, k);
+        Py_ssize_t part = count_of(object) / outer * bytes;
+        if (part == 1) /* single elements are copied without a call */
+            spread(data_of(object), out, outer, 1, row);
+        else if (part == 4)
+            spread(data_of(object), out, outer, 4, row);
+        else if (part == 8)
+            spread(data_of(object), out, outer, 8, row);
+        else
+            spread(data_of(object), out, outer, part, row);
+        out += part;
+    }
 }
 
 INLINE PyObject *joined(PyObject *const *args, Py_ssize_t count, int extra) {
@@ -53,13 +66,13 @@ INLINE PyObject *joined(PyObject *const *args, Py_ssize_t count, int extra) {
     Array *first = (Array *)PyList_GET_ITEM(list, 0);
     if (Py_TYPE((PyObject *)first) != array_type) Py_RETURN_NONE;
     if (dim < 0) dim += first->nd + extra;
-    if (dim < 0 || dim >= first->nd + extra || first->nd == 0 || !are_alike(list, extra ? -1 : dim)) Py_RETURN_NONE;
+    if (dim < 0 || dim >= first->nd + extra || !are_alike(list, extra ? -1 : dim)) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < dim; i++) outer *= first->dimensions[i];
     if (outer == 0) Py_RETURN_NONE;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++)
         size += extra ? 1 : ((Array *)PyList_GET_ITEM(list, k))->dimensions[dim];
     PyObject *out = joined_empty(first, dim, size, extra);
-    if (out) join_loop(list, data_of(out), outer, first->descr == F32 ? 4 : 8);
+    if (out) join_loop(list, data_of(out), outer, size_of_element(first->descr));
     return out;
 }
 
