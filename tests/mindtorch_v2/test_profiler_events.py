@@ -371,15 +371,14 @@ def test_rows_are_read_by_name_and_have_no_items(clock: Clock) -> None:  # noqa:
 
 def test_self_times_of_copies_are_not_negative_where_children_cross(clock: Clock) -> None:  # noqa: F811
     first, second = op("first"), op("second")
-    with profile() as prof:
-        with op("around"):
-            first.__enter__()
-            clock.advance(1)
-            second.__enter__()
-            clock.advance(8)
-            first.__exit__(None, None, None)
-            clock.advance(1)
-            second.__exit__(None, None, None)
+    with profile() as prof, op("around"):
+        first.__enter__()
+        clock.advance(1)
+        second.__enter__()
+        clock.advance(8)
+        first.__exit__(None, None, None)
+        clock.advance(1)
+        second.__exit__(None, None, None)
     assert copy.deepcopy(prof.events())[0].self_cpu_time_total == prof.events()[0].self_cpu_time_total == 0.0
 
 

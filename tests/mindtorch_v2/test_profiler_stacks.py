@@ -5,6 +5,7 @@ import cProfile
 import gc
 import json
 import pstats
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -570,3 +571,26 @@ def test_an_op_that_is_interrupted_before_it_begins_leaves_tracing_on(monkeypatc
     assert "aten::neg" not in names
     assert names.count("aten::exp") == 1
     assert sum(name.endswith(": caller") for name in names) == 1
+
+
+STILL_RUNNING = """
+import threading
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import _ExperimentalConfig, profile
+
+prof = profile(with_stack=True, profile_memory=True, all_threads=True,
+               experimental_config=_ExperimentalConfig(record_python_gc_info=True))
+prof.start()
+threading.kept = prof
+
+class Late:
+    def __del__(self):
+        torch.ones(2)
+
+late = Late()
+"""
+
+
+def test_a_program_may_end_while_its_profiler_runs() -> None:
+    ended = subprocess.run([sys.executable, "-c", STILL_RUNNING], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -5,6 +5,7 @@ It owns which code belongs to the framework itself and is left out. It does not 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -204,10 +205,14 @@ class Tracer:
             if all_threads and not self._all_threads:
                 threading.setprofile(None)
         if not self.running:
-            self._end()
-            # Other threads take their callback off themselves, at the next event it sees.
-            if _HELPER is not None:
-                RECORDER.stop_tracing()
+            self._end_all()
+
+    def quit(self) -> None:
+        """Trace nothing any more, whoever holds it."""
+        with self._lock:
+            self._holders = self._all_threads = 0
+        threading.setprofile(None)
+        self._end_all()
 
     def _begin(self) -> None:
         lane = RECORDER.own_lane()
@@ -243,6 +248,12 @@ class Tracer:
         # It replaces itself while it runs: somebody else has to hold it until it has returned.
         callback.starter = starter  # type: ignore[attr-defined]
         return starter
+
+    def _end_all(self) -> None:
+        self._end()
+        # Other threads take their callback off themselves, at the next event it sees.
+        if _HELPER is not None:
+            RECORDER.stop_tracing()
 
     def _end(self) -> None:
         lane = RECORDER.own_lane()
@@ -378,6 +389,11 @@ class CollectionClock:
     def release(self) -> None:
         self._holders -= 1
         if not self._holders:
+            self.quit()
+
+    def quit(self) -> None:
+        """Time nothing any more, whoever holds it."""
+        if self._collected in gc.callbacks:
             gc.callbacks.remove(self._collected)
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
@@ -390,3 +406,11 @@ class CollectionClock:
 
 
 COLLECTIONS = CollectionClock()
+
+
+@atexit.register
+def _quit() -> None:
+    """The program ends with profilers still running. What comes now takes modules apart, those that trace it too."""
+    if TRACER.running:
+        TRACER.quit()
+    COLLECTIONS.quit()
