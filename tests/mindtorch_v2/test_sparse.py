@@ -91,7 +91,11 @@ def test_it_prints_as_torchs() -> None:
         (lambda: matrix().numpy(), TypeError, "can't convert Sparse layout tensor to numpy"),
         (lambda: torch.sparse_coo_tensor([[-1]], [1.0], (3,)), RuntimeError, "found negative index -1"),
         (lambda: matrix() @ torch.ones(2, 2), RuntimeError, r"shapes cannot be multiplied \(2x3 and 2x2\)"),
-        (lambda: torch.sparse_coo_tensor(PLACES, torch.ones(4), (1, 3)), RuntimeError, "size is inconsistent with indices"),
+        (
+            lambda: torch.sparse_coo_tensor(PLACES, torch.ones(4), (1, 3)),
+            RuntimeError,
+            "size is inconsistent with indices",
+        ),
         (lambda: torch.sparse_coo_tensor(PLACES, torch.ones(3)), RuntimeError, "must have same nnz"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zlib
 from typing import Any
@@ -43,3 +44,15 @@ def default_edges() -> np.ndarray[Any, Any]:
     """Edges that grow by a tenth, to both sides of zero."""
     grown = 1e-12 * 1.1 ** np.arange(775)
     return np.concatenate([-grown[::-1], [0.0], grown])
+
+
+def on_a_square(pictures: Any) -> Any:
+    """Pictures (`NCHW`, from 0 to 1) in rows of as many as there are rows, on a square as wide as a row."""
+    count, channels, height, width = pictures.shape
+    side = math.ceil(math.sqrt(count))
+    cells = np.zeros((side * side, channels, height, width))
+    cells[:count] = pictures
+    grid = cells.reshape(side, side, channels, height, width).transpose(0, 3, 1, 4, 2)
+    square = np.zeros((side * max(height, width), side * max(height, width), channels))
+    square[: side * height, : side * width] = grid.reshape(side * height, side * width, channels)
+    return np.clip(square * 255, 0, 255).astype(np.uint8)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..pictures import default_edges, laid_out, png
+from ..pictures import default_edges, laid_out, on_a_square, png
 
 try:
     from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+    from tensorboard.plugins.hparams.api_pb2 import Experiment, MetricName
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
     from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
     from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
@@ -29,8 +30,18 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-def scalar(tag: str, value: Any) -> Any:
+def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> Any:
+    """One number: a field of its own, or in the new style a tensor, which alone can hold it in double precision."""
     number = float(as_array(value).reshape(-1)[0])
+    if new_style:
+        data = SummaryMetadata.PluginData(plugin_name="scalars")
+        kind = (
+            {"dtype": "DT_DOUBLE", "double_val": [number]}
+            if double_precision
+            else {"dtype": "DT_FLOAT", "float_val": [number]}
+        )
+        shown = TensorProto(**kind)
+        return Summary(value=[Summary.Value(tag=tag, metadata=SummaryMetadata(plugin_data=data), tensor=shown)])
     return Summary(value=[Summary.Value(tag=tag, simple_value=number)])
 
 
@@ -89,23 +100,45 @@ def pr_curve(tag: str, labels: Any, predictions: Any, thresholds: int = 127, wei
     return _tensor("pr_curves", PrCurvePluginData(version=0, num_thresholds=thresholds), tag, proto)
 
 
-def hparams(options: dict[str, Any], metrics: dict[str, Any]) -> list[Any]:
-    """The settings of a run and the names of what it measured."""
-    start = SessionStartInfo()
+def hparams(options: dict[str, Any], metrics: dict[str, Any], domains: dict[str, list[Any]]) -> list[Any]:
+    """The settings of a run, what else some of them might have been, and the names of what it measured."""
+    start, experiment = SessionStartInfo(), Experiment()
     for name, value in options.items():
-        if isinstance(value, bool):
-            start.hparams[name].bool_value = value
-        elif isinstance(value, str):
-            start.hparams[name].string_value = value
-        else:
-            start.hparams[name].number_value = float(as_array(value).reshape(-1)[0])
+        if value is None:
+            continue
+        field, kind, held = _setting(value)
+        setattr(start.hparams[name], field, held)
+        info = experiment.hparam_infos.add(name=name, type=kind)
+        for other in domains.get(name, ()):
+            field, _, held = _setting(other)
+            setattr(info.domain_discrete.values.add(), field, held)
+    for name in metrics:
+        experiment.metric_infos.add(name=MetricName(tag=name))
     from_start = HParamsPluginData(version=0, session_start_info=start)
     from_end = HParamsPluginData(version=0, session_end_info=SessionEndInfo(status="STATUS_SUCCESS"))
     return [
+        _metadata("_hparams_/experiment", HParamsPluginData(version=0, experiment=experiment)),
         _metadata("_hparams_/session_start_info", from_start),
         _metadata("_hparams_/session_end_info", from_end),
         *(scalar(name, value) for name, value in metrics.items()),
     ]
+
+
+def _setting(value: Any) -> tuple[str, str, Any]:
+    """The field for a setting, its kind, and the value as it goes there."""
+    if isinstance(value, bool):
+        return "bool_value", "DATA_TYPE_BOOL", value
+    if isinstance(value, str):
+        return "string_value", "DATA_TYPE_STRING", value
+    if isinstance(value, (int, float, np.number)) or hasattr(value, "detach"):
+        return "number_value", "DATA_TYPE_FLOAT64", float(as_array(value).reshape(-1)[0])
+    raise ValueError(f"value should be one of int, float, str, bool, or torch.Tensor, got {type(value).__name__}")
+
+
+def sprite(images: Any) -> bytes:
+    """Pictures of points as one PNG file."""
+    data = as_array(images)
+    return png(laid_out(on_a_square(data if data.dtype != np.uint8 else data / 255), "HWC"))
 
 
 def _metadata(tag: str, content: Any) -> Any:
@@ -113,4 +146,4 @@ def _metadata(tag: str, content: Any) -> Any:
     return Summary(value=[Summary.Value(tag=tag, metadata=SummaryMetadata(plugin_data=data))])
 
 
-__all__ = ["Summary", "as_array", "histogram", "hparams", "image", "pr_curve", "scalar", "text"]
+__all__ = ["Summary", "as_array", "histogram", "hparams", "image", "pr_curve", "scalar", "sprite", "text"]

@@ -53,6 +53,17 @@ def _default_folder(comment: str) -> str:
     return os.path.join("runs", f"{now}_{socket.gethostname()}{comment}")
 
 
+def _check_domains(options: dict[str, Any], domains: Any) -> None:
+    if not isinstance(domains, dict):
+        raise TypeError("parameter: hparam_domain_discrete should be a dictionary, nothing logged.")
+    for name, values in domains.items():
+        fits = name in options and isinstance(values, list) and all(type(v) is type(options[name]) for v in values)
+        if not fits:
+            raise TypeError(
+                f"parameter: hparam_domain_discrete[{name}] should be a list of same type as hparam_dict[{name}]."
+            )
+
+
 class SummaryWriter:
     """Event files of a run in one folder; tags of a group of curves get folders of their own."""
 
@@ -94,7 +105,7 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        self._add(summaries.scalar(tag, scalar_value), global_step, walltime)
+        self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
     def add_scalars(
         self,
@@ -175,15 +186,18 @@ class SummaryWriter:
         self,
         hparam_dict: dict[str, Any],
         metric_dict: dict[str, Any],
-        hparam_domain_discrete: Any = None,
+        hparam_domain_discrete: dict[str, list[Any]] | None = None,
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
         """The settings of a run beside what it reached, in a folder of their own."""
         if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
+        domains = hparam_domain_discrete or {}
+        _check_domains(hparam_dict, domains)
+        found = summaries.hparams(hparam_dict, metric_dict, domains)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
-            for summary in summaries.hparams(hparam_dict, metric_dict):
+            for summary in found:
                 writer._add(summary, global_step, None)
 
     def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, **options: Any) -> None:
@@ -192,8 +206,13 @@ class SummaryWriter:
 
     def add_embedding(self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Any = None,
                       tag: str = "default", metadata_header: Any = None) -> None:  # fmt: skip
-        """Points as text files, and the projector's index of them; pictures of points are not written."""
+        """Points as text files, their pictures as one, and the projector's index of them."""
         points = summaries.as_array(mat)
+        if points.ndim != 2:
+            raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
+        for what, given in (("labels", metadata), ("images", label_img)):
+            if given is not None and len(given) != len(points):
+                raise AssertionError(f"#{what} should equal with #data points, got {len(given)} and {len(points)}")
         folder = Path(self.log_dir) / f"{0 if global_step is None else int(global_step):05d}" / tag
         folder.mkdir(parents=True, exist_ok=True)
         rows = ["\t".join(map(str, row)) for row in points.tolist()]
@@ -205,6 +224,12 @@ class SummaryWriter:
             header = ["\t".join(metadata_header)] if metadata_header else []
             (folder / "metadata.tsv").write_text("\n".join(header + names) + "\n")
             lines.insert(1, f'metadata_path: "{place}/metadata.tsv"')
+        if label_img is not None:
+            (folder / "sprite.png").write_bytes(summaries.sprite(label_img))
+            height, width = label_img.shape[2:]
+            lines.append(
+                f'sprite {{ image_path: "{place}/sprite.png" single_image_dim: {width} single_image_dim: {height} }}'
+            )
         with open(Path(self.log_dir) / "projector_config.pbtxt", "a") as index:
             index.write("embeddings {\n" + "\n".join(lines) + "\n}\n")
 
