@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -144,9 +144,10 @@ class Window:
     def pause(self, paused: bool) -> None:
         RECORDER.pause(self._session, paused)
 
-    def __del__(self) -> None:
-        # Dropped without a stop, as when a notebook cell fails and is run again: nothing must go on recording.
-        if getattr(self, "_session", None) in RECORDER.sessions:
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Dropped without a stop, as when a notebook cell fails and is run again: nothing must go on recording. When the
+        # interpreter ends, what a stop needs may be gone before.
+        if not is_ending() and getattr(self, "_session", None) in RECORDER.sessions:
             self.stop()
 
     def stop(self) -> Recording:
