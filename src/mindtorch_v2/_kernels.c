@@ -146,6 +146,7 @@ static PyMethodDef methods[] = {
     METHOD("log_sigmoid", log_sigmoid),
     METHOD("mish", mish),
     METHOD("elu", elu),
+    METHOD("erf", erf_),
     METHOD("erfc", erfc_),
     METHOD("ndtr", ndtr),
     METHOD("threshold_backward", threshold_backward),

@@ -227,6 +227,21 @@ def test_rows_of_doubles_are_as_exact_as_those_of_numpy() -> None:
 
 
 @needs_compiled
+@pytest.mark.parametrize(
+    "name", ["sigmoid", "gelu", "gelu_tanh", "silu", "relu", "hardswish", "softplus", "log_sigmoid", "mish", "elu"]
+)
+def test_few_doubles_give_what_many_give(name: str) -> None:
+    few = np.linspace(-25.0, 25.0, 1024)
+    many = np.concatenate([few, few])
+    out = np.empty_like(few)
+    function = getattr(torch.nn.functional, {"log_sigmoid": "logsigmoid", "gelu_tanh": "gelu"}.get(name, name))
+    options = {"approximate": "tanh"} if name == "gelu_tanh" else {}
+    assert getattr(C, name)(few, out)
+    assert not getattr(C, name)(many, np.empty_like(many))
+    np.testing.assert_allclose(out, function(torch.from_numpy(many), **options).numpy()[:1024], rtol=1e-13, atol=1e-14)
+
+
+@needs_compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_extremes_of_all_are_those_of_numpy(dtype: Any) -> None:
     x, out = (normal(5, 9) * 10).astype(dtype), np.empty((), dtype)

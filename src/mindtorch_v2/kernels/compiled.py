@@ -15,7 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-F32 = np.dtype(np.float32)
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+FEW_DOUBLES = 1024
 Function = Callable[..., Any]
 
 
@@ -72,7 +73,7 @@ def in_one_pass(function: Function) -> Function:
 
     @functools.wraps(function)
     def fused(x: Any, out: Any = None) -> Any:
-        if type(x) is np.ndarray and x.dtype is F32:
+        if type(x) is np.ndarray and (x.dtype is F32 or (x.dtype is F64 and x.size <= FEW_DOUBLES)):
             result = np.empty_like(x) if out is None else out
             # The same memory in the other order is as plain, so that both orders give the same values.
             if loop(x, result) or loop(x.T, result.T):

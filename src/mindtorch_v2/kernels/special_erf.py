@@ -63,7 +63,7 @@ def _erf_single(x: Block, out: Block) -> None:
     out /= np.sqrt(square, square)
 
 
-erf = with_single(_erf, _erf_single)
+erf = in_one_pass(with_single(_erf, _erf_single))
 
 
 def fill_erf(x: Block, out: Block) -> None:

@@ -16,11 +16,22 @@ typedef struct {
         NAME##_loop(a->x + from, a->out + from, to - from);                                                            \
     }
 
-#define UNARY(NAME, FUNCTION, MANY)                                                                                    \
+/* How many doubles are taken: beyond FEW vectors pay; NONE where the tables in Python give one value in every layout. */
+enum { NONE = -1, FEW = 1024 };
+
+#define UNARY(NAME, FUNCTION, MANY, MOST_DOUBLES, DOUBLE)                                                              \
     LOOP(NAME, FUNCTION)                                                                                               \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
-        if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                         \
+        if (count != 2 || Py_TYPE(args[0]) != array_type) Py_RETURN_FALSE;                                             \
         Py_ssize_t n = count_of(args[0]);                                                                              \
+        if (readable(args[0], F64) && writable(args[1], F64) && n <= MOST_DOUBLES && n == count_of(args[1]) &&         \
+            apart(args[0], args[1], 8 * n)) {                                                                          \
+            const double *x = data_of(args[0]);                                                                        \
+            double *out = data_of(args[1]);                                                                            \
+            for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                  \
+            Py_RETURN_TRUE;                                                                                            \
+        }                                                                                                              \
+        if (!readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                                       \
         if (n != count_of(args[1]) || !apart(args[0], args[1], 4 * n)) Py_RETURN_FALSE;                                \
         Floats work = {data_of(args[0]), NULL, data_of(args[1]), 1};                                                   \
         BEGIN(n)                                                                                                       \
@@ -50,18 +61,19 @@ typedef struct {
         Py_RETURN_TRUE;                                                                                                \
     }
 
-UNARY(sigmoid, sigmoid_of, HEAVY)
-UNARY(gelu, gelu_of, HEAVY)
-UNARY(gelu_tanh, gelu_tanh_of, HEAVY)
-UNARY(silu, silu_of, HEAVY)
-UNARY(relu, relu_of, LIGHT)
-UNARY(hardswish, hardswish_of, LIGHT)
-UNARY(softplus, softplus_of, HEAVY)
-UNARY(log_sigmoid, log_sigmoid_of, HEAVY)
-UNARY(mish, mish_of, HEAVY)
-UNARY(elu, elu_of, HEAVY)
-UNARY(erfc_, erfc_of, HEAVY)
-UNARY(ndtr, ndtr_of, HEAVY)
+UNARY(sigmoid, sigmoid_of, HEAVY, FEW, sigmoid_double)
+UNARY(gelu, gelu_of, HEAVY, FEW, gelu_double)
+UNARY(gelu_tanh, gelu_tanh_of, HEAVY, FEW, gelu_tanh_double)
+UNARY(silu, silu_of, HEAVY, FEW, silu_double)
+UNARY(relu, relu_of, LIGHT, FEW, relu_double)
+UNARY(hardswish, hardswish_of, LIGHT, FEW, hardswish_double)
+UNARY(softplus, softplus_of, HEAVY, FEW, softplus_double)
+UNARY(log_sigmoid, log_sigmoid_of, HEAVY, FEW, log_sigmoid_double)
+UNARY(mish, mish_of, HEAVY, FEW, mish_double)
+UNARY(elu, elu_of, HEAVY, FEW, elu_double)
+UNARY(erf_, erf_of, HEAVY, NONE, erf)
+UNARY(erfc_, erfc_of, HEAVY, NONE, erfc)
+UNARY(ndtr, ndtr_of, HEAVY, NONE, erfc)
 BINARY(gelu_backward, gelu_slope, HEAVY)
 BINARY(gelu_tanh_backward, gelu_tanh_slope, HEAVY)
 BINARY(silu_backward, silu_slope, HEAVY)

@@ -160,3 +160,21 @@ INLINE float elu_of(float x) {
     float tail = exp_tail(below, &n), scale = from_bits((n + 127) << 23);
     return x > 0.0f ? x : scale * tail + (scale - 1.0f);
 }
+
+/* The same in double precision, by the functions of the C library. */
+INLINE double sigmoid_double(double x) { return 1.0 / (1.0 + exp(-x)); }
+INLINE double silu_double(double x) { return x / (1.0 + exp(-x)); }
+INLINE double relu_double(double x) { return x < 0.0 ? 0.0 : x; }
+INLINE double gelu_double(double x) { return x * 0.5 * (1.0 + erf(0.70710678118654752440 * x)); }
+INLINE double gelu_tanh_double(double x) {
+    return x * 0.5 * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
+INLINE double hardswish_double(double x) {
+    double gate = x + 3.0;
+    gate = gate < 0.0 ? 0.0 : gate;
+    return x * (gate > 6.0 ? 6.0 : gate) / 6.0;
+}
+INLINE double softplus_double(double x) { return x > 20.0 ? x : (x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x))); }
+INLINE double log_sigmoid_double(double x) { return (x > 0.0 ? 0.0 : x) - log1p(exp(-fabs(x))); }
+INLINE double mish_double(double x) { return x * tanh((x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x)))); }
+INLINE double elu_double(double x) { return x > 0.0 ? x : expm1(x); }
