@@ -159,11 +159,11 @@ def mutate(op: Op, given: tuple[Any, ...]) -> Tensor:
     graph.check_in_place(self)
     original = self
     if _saves_self(op, given):
-        token = grad_mode.set_enabled(False)
         try:
+            grad_mode.set_enabled(False)
             original = door.clone(self)
         finally:
-            grad_mode.reset_enabled(token)
+            grad_mode.set_enabled(True)
         original._ag = graph.edge(self)
     before = graph.edge(self)
     run_in_place(op, given)
@@ -210,11 +210,12 @@ def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         write_lazily(self, values._a)
         return
     if op.calls is not None and _tap.SLOT.recorder is not None:
-        token = grad_mode.set_enabled(False)
+        building = grad_mode.is_grad_enabled()
         try:
+            grad_mode.set_enabled(False)
             op.calls(*given)
         finally:
-            grad_mode.reset_enabled(token)
+            grad_mode.set_enabled(building)
         return
     if op.base is None:
         assert op.kernel is not None

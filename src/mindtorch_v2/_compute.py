@@ -65,12 +65,13 @@ def compute(op: Op, given: tuple[Any, ...]) -> Any:
     if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
         return compute_elementwise(op, given)
     if (op.rule is None and op.kernel is None) or (op.calls is not None and _tap.SLOT.recorder is not None):
-        token = grad_mode.set_enabled(False)
+        building = grad_mode.is_grad_enabled()
         try:
+            grad_mode.set_enabled(False)
             assert op.calls is not None
             got = op.calls(*given)
         finally:
-            grad_mode.reset_enabled(token)
+            grad_mode.set_enabled(building)
         return got._a if isinstance(got, Tensor) else [t._a for t in got]
     assert op.kernel is not None
     return op.kernel(*[unwrap(v) for v in given])

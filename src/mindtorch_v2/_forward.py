@@ -65,7 +65,8 @@ _NO_MEMORY = ["except MemoryError as error:", "    raise NO_MEMORY(error) from N
 
 
 def _without_graph(call: str) -> list[str]:
-    return ["token = GRAD_SET(False)", "try:", "    " + call, "finally:", "    GRAD_RESET(token)"]
+    # Switched inside of `try`: an interrupt comes after the call that switches, and must not leave it so.
+    return ["building = GRAD()", "try:", "    GRAD_SET(False)", "    " + call, "finally:", "    GRAD_SET(building)"]
 
 
 def _compute(op: Any, recorded: bool, lines: Lines) -> None:

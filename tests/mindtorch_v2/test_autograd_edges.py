@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import autograd
+from mindtorch_v2 import _tap, autograd
+from mindtorch_v2.autograd import engine, grad_mode
+from mindtorch_v2.profiler import profile
 from mindtorch_v2.utils.checkpoint import checkpoint
 
 
@@ -347,3 +349,29 @@ def test_finalizers_may_switch_grad_mode_wherever_garbage_is_collected() -> None
     """Whichever allocation sets off a collection: another process shows whether it survives all of them."""
     ended = subprocess.run([sys.executable, "-c", FINALIZERS], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def _recorded_composite() -> None:
+    with profile():
+        torch.nn.functional.relu(ones(2))
+
+
+@pytest.mark.parametrize("program", [lambda: ones(2).sum().backward(), _recorded_composite])
+def test_an_interrupt_right_after_grad_mode_is_switched_leaves_it_as_it_was(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where signals are seen: between a call and whatever comes next."""
+    switch = grad_mode.set_enabled
+
+    def interrupted(mode: bool) -> Any:
+        token = switch(mode)
+        if not mode:
+            raise KeyboardInterrupt
+        return token
+
+    monkeypatch.setattr(grad_mode, "set_enabled", interrupted)
+    monkeypatch.setitem(_tap.NAMESPACE, "GRAD_SET", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        program()
+    assert torch.is_grad_enabled()
+    assert engine.current_run() == -1

@@ -63,17 +63,18 @@ def run(
 
 
 def _run_task(task: _Task, roots: list[tuple[Any, Tensor]]) -> list[Any]:
-    outer = _running()
-    _state.task = task
-    token = grad_mode.set_enabled(task.create)
+    outer, building = _running(), grad_mode.is_grad_enabled()
+    # All switches lie inside of `try`, the last of which is a call: an interrupt, which comes after one, leaves nothing.
     try:
+        _state.task = task
+        grad_mode.set_enabled(task.create)
         with quiet():
             task.execute(roots)
         for callback in task.callbacks:
             _tap.aloud(callback)
     finally:
-        grad_mode.reset_enabled(token)
         _state.task = outer
+        grad_mode.set_enabled(building)
     return task.captured
 
 
