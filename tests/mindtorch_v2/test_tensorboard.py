@@ -115,7 +115,9 @@ def test_settings_know_what_else_they_might_have_been(tmp_path: Path) -> None:
         for domains in ({"lr": ["a"]}, {"other": [1.0]}, {"lr": 0.1}, 3):
             with pytest.raises(TypeError, match="hparam_domain_discrete"):
                 writer.add_hparams({"lr": 0.1}, {"loss": 2.0}, domains)
-        with pytest.raises(ValueError, match=r"value should be one of int, float, str, bool, or torch.Tensor, got list"):
+        with pytest.raises(
+            ValueError, match=r"value should be one of int, float, str, bool, or torch.Tensor, got list"
+        ):
             writer.add_hparams({"lr": [1]}, {"loss": 2.0})
     experiment = data.HParamsPluginData.FromString(written(tmp_path)[0].metadata.plugin_data.content).experiment
     assert [info.name for info in experiment.hparam_infos] == ["lr", "name"]
