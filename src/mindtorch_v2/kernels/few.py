@@ -40,7 +40,8 @@ FOR_NORM = (
 FOR_MOMENTS = (
     "False"
     if C is None
-    else "(dim is None or type(dim) is int) and 0 < input._a.size <= 4096 and input._a.dtype is F32"
+    else "(dim is None or type(dim) is int) and 0 < input._a.size <= 4096"
+    " and (input._a.dtype is F32 or input._a.dtype is F64)"
 )
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce

@@ -63,6 +63,8 @@ _square, _sqrt = stand_in(np.square), stand_in(np.sqrt)
 
 def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
     """The axis of a small reduction over one dimension, for which the usual questions take longer than all the rest."""
+    if type(dim) is tuple and len(dim) == 1:
+        dim = dim[0]
     if not isinstance(dim, int) or dtype is not None or not (a.dtype is _F32 or a.dtype is _F64):
         return None
     return dim if a.ndim > dim >= -a.ndim and 0 < a.size < SMALL and a.flags.c_contiguous else None
@@ -357,9 +359,11 @@ def _narrow_real(a: Array, dtype: DType) -> Array:
 
 
 def _quick_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
-    """Moments of all, along the first or the last dimension, by the compiled loop; None where it does not take them."""
-    if C is None or a.dtype is not FLOAT32 or not a.size or not a.ndim:
+    """Moments of all or along one dimension, by compiled loops; None where these do not take them."""
+    if C is None or not a.size or not a.ndim:
         return None
+    if a.dtype is not FLOAT32:
+        return _few_moments(a, dim, correction, keepdim)
     shape, one = a.shape, (1,) if keepdim else ()
     if dim is None:
         n, kept = a.size, one * a.ndim
@@ -368,7 +372,7 @@ def _quick_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tupl
     elif dim == 0:
         n, kept = shape[0], one + shape[1:]
     else:
-        return None
+        return _few_moments(a, dim, correction, keepdim)
     if n <= correction:
         return None
     center, squares = np.empty(kept, FLOAT32), np.empty(kept, FLOAT32)
@@ -378,8 +382,25 @@ def _quick_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tupl
     return _multiply(squares, number(n / (n - correction), FLOAT32), out=squares), center
 
 
+def _few_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
+    """Moments of a few floats of one type in two sums; None for more, and for what needs a warning."""
+    whole = dim is None
+    x, axis = (a.reshape(-1), 0) if whole else (a, _plain_axis(a, dim, None))
+    if axis is None or a.size > SMALL or not (a.dtype is _F32 or a.dtype is _F64):
+        return None
+    n = x.shape[axis]
+    if n <= correction:
+        return None
+    center = _added_up(x, axis, True)
+    center = _divide(center, number(n, a.dtype), out=center)
+    squares = _added_up(_square(x - center), axis, keepdim)
+    squares = _divide(squares, number(n - correction, a.dtype), out=squares)
+    shape = (1,) * a.ndim if whole and keepdim else squares.shape if not whole else ()
+    return squares.reshape(shape), center.reshape(shape)
+
+
 def quick_var(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Array:
-    """``var`` of a few float32; ValueError where more is to be done."""
+    """``var`` of a few floats; ValueError where more is to be done."""
     found = _quick_moments(a, dim, 1 if correction is None else correction, keepdim)
     if found is None:
         raise ValueError
@@ -387,7 +408,7 @@ def quick_var(a: Array, dim: int | None, correction: float | None, keepdim: bool
 
 
 def quick_std(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Array:
-    """``std`` of a few float32; ValueError where more is to be done."""
+    """``std`` of a few floats; ValueError where more is to be done."""
     variance = quick_var(a, dim, correction, keepdim)
     return _sqrt(variance, out=variance)
 
