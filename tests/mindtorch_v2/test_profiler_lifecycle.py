@@ -505,6 +505,25 @@ def test_record_function_left_where_nothing_was_recorded_ends_nothing(clock: Clo
     assert [(event.name, event.cpu_time_total) for event in prof.events()] == [("block", 5.0)]
 
 
+def test_record_function_that_is_dropped_ends_there(clock: Clock) -> None:  # noqa: F811
+    def dropped() -> None:
+        block = record_function("dropped")
+        block.__enter__()
+        clock.advance(1)
+
+    with profile() as prof:
+        dropped()
+        with op("aten::add"):
+            clock.advance(2)
+    assert [(event.name, event.cpu_parent) for event in prof.events()] == [("dropped", None), ("aten::add", None)]
+
+
+def test_record_function_that_is_not_made_leaves_nothing_to_say(recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.raises(TypeError):
+        record_function()  # type: ignore[call-arg]
+    assert not recwarn.list
+
+
 def test_record_function_takes_bytes_as_text() -> None:
     with profile() as prof, record_function(b"block"):  # type: ignore[arg-type]
         pass

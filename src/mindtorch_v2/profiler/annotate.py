@@ -6,8 +6,9 @@ It writes regions through the tap and does not know what records them.
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -44,13 +45,16 @@ _UNRECORDED = _tap.region(0)
 class record_function(contextlib.ContextDecorator):
     """Gives a block or, as a decorator, a function a name in profiles. Costs next to nothing when nothing records."""
 
+    # Of one that was never made up; see `__del__`.
+    _running: list[tuple[int, _tap.region]] = []
+
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
         # The region entered last, and all that run, with the threads that entered them: it may be entered again inside
         # of itself and on other threads.
         self.record: _tap.region | None = None
-        self._running: list[tuple[int, _tap.region]] = []
+        self._running = []
         # Whether leaving the block ends the event; not if a future has taken it over.
         self.run_callbacks_on_exit = True
 
@@ -77,6 +81,11 @@ class record_function(contextlib.ContextDecorator):
         if self.record is None:
             raise AssertionError("Expected record to be set: __exit__() needs an __enter__() before it")
         self._take().__exit__()
+
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Dropped without having been left, as when an interrupt comes between entering and the block.
+        while self._running and not is_ending():
+            self._running.pop()[1].__exit__()
 
     def _take(self) -> _tap.region:
         """The region that ends now: of those that run, the last that the calling thread has entered."""
