@@ -364,7 +364,9 @@ def _like_front(name: str, function: Any) -> Any:
     def like(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **kw: Any) -> Tensor:  # fmt: skip
         if type(input) in FAST and not (kw or requires_grad) and dtype is device is memory_format is None:
-            if not args or type(args[0]) in _QUICK_VALUES:
+            if not args:
+                return function(input)
+            if type(args[0]) in _QUICK_VALUES:
                 return function(input, *args)
         if args:
             args = tuple([a._a.item() if isinstance(a, Tensor) else a for a in args])
