@@ -349,3 +349,17 @@ def test_an_optimizer_that_wraps_another_needs_no_set_up_of_its_own() -> None:
     wrapper.step()
     wrapper.zero_grad()
     assert (w.item(), wrapper.calls, w.grad) == (0.5, 1, None)
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad])
+def test_fused_steps_end_where_others_do(kind: Any) -> None:
+    ends = []
+    for fused in (True, False):
+        p = torch.nn.Parameter(torch.linspace(-1, 1, 7))
+        optimizer = kind([p], lr=0.1, weight_decay=0.01, fused=fused)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (p**3).sum().backward()
+            optimizer.step()
+        ends.append(p.tolist())
+    assert ends[0] == ends[1]

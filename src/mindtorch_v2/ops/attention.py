@@ -18,8 +18,8 @@ from .dense import densely
 from .dropout import dropout
 from .matrix import cpp_name, matmul
 from .network import op
+from .permute import transpose
 from .softmax import safe_softmax
-from .view import transpose
 
 # --- op by op ---------------------------------------------------------------------------------------------------------
 

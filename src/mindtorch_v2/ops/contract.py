@@ -21,7 +21,8 @@ from .._op import composite, op
 from .._tensor import Tensor, make
 from ..kernels.precision import widened
 from .matrix import bmm, conj, dot, graph_wanted, matmul, mm, product, unsafe_view
-from .view import expand, permute, reshape, unsqueeze
+from .permute import permute
+from .view import expand, reshape, unsqueeze
 
 # --- einsum -----------------------------------------------------------------------------------------------------------
 

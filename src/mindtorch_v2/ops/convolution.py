@@ -23,8 +23,9 @@ from ..kernels.fold import Shape
 from .matrix import cpp_name
 from .network import composite, explicit, op
 from .padding import constant_pad_nd
+from .permute import permute
 from .sizes import expanded
-from .view import permute, reshape, unsqueeze
+from .view import reshape, unsqueeze
 
 # --- the general operator ---------------------------------------------------------------------------------------------
 

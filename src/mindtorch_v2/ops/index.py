@@ -15,7 +15,8 @@ from ..kernels import advanced as kernels
 from . import creation
 from .convert import item
 from .part import select
-from .view import clone, expand, permute, reshape, unsqueeze
+from .permute import permute
+from .view import clone, expand, reshape, unsqueeze
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 

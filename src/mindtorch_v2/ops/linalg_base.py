@@ -14,8 +14,8 @@ from .._op import OPS
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import is_half
 from .matrix import conj, matmul
+from .permute import transpose
 from .triangle import diag_embed
-from .view import transpose
 
 # --- checks on arrays -------------------------------------------------------------------------------------------------
 

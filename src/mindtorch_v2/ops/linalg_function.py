@@ -19,7 +19,8 @@ from .join import cat
 from .linalg_base import mH, raise_failed, require_float, require_same_dtype, require_square
 from .linalg_solve import inv_ex, solve
 from .matrix import conj, matmul, mm
-from .view import expand, movedim, reshape, t, unsqueeze
+from .permute import movedim, t
+from .view import expand, reshape, unsqueeze
 
 complex_of = complex_row.function
 

@@ -12,8 +12,9 @@ from ..kernels.checks import type_name
 from .linalg_base import require_float, require_matrix, require_square
 from .linalg_solve import inv_ex
 from .linalg_spectral import svdvals
+from .permute import permute
 from .reduce import vector_norm
-from .view import permute, unsqueeze
+from .view import unsqueeze
 
 _SHAPE = "int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None"
 

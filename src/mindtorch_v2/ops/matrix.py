@@ -19,7 +19,8 @@ from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.precision import cast, is_half, wide
 from .creation import empty
-from .view import _unsafe_view, expand, reshape, t, transpose, type_text, unsqueeze
+from .permute import t, transpose
+from .view import _unsafe_view, expand, reshape, type_text, unsqueeze
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 unsafe_view = _unsafe_view.function

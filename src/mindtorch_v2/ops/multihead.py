@@ -10,8 +10,9 @@ import numpy as np
 from .._op import composite, op
 from ..kernels import softmax as kernels
 from .matrix import addmm, bmm, mm
+from .permute import t, transpose
 from .softmax import _softmax
-from .view import _unsafe_view, reshape, t, transpose
+from .view import _unsafe_view, reshape
 
 PADDING_MASK = 1  # (batch, key) hides keys; the others are (query, key) or (batch, head, query, key)
 

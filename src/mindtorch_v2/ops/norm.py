@@ -20,7 +20,8 @@ from . import composed
 from .arithmetic import plus_
 from .dense import densely
 from .network import composite, op
-from .view import reshape, transpose
+from .permute import transpose
+from .view import reshape
 
 
 def _filled(parts: Sequence[Any], like: Any) -> tuple[Any, ...]:

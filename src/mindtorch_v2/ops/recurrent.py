@@ -26,9 +26,9 @@ from .dropout import dropout
 from .join import cat, stack
 from .matrix import linear, matmul
 from .part import narrow
+from .permute import t
 from .split import _unsafe_chunk as unsafe_chunk
 from .split import unbind
-from .view import t
 
 State = tuple[Tensor, ...]  # the hidden state, and the cell's of an LSTM
 

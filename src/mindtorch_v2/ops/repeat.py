@@ -13,7 +13,8 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op
 from .._tensor import Tensor
-from .view import clone, expand, flatten, reshape, sizes_of, transpose, unsqueeze
+from .permute import transpose
+from .view import clone, expand, flatten, reshape, sizes_of, unsqueeze
 
 # --- repeat -----------------------------------------------------------------------------------------------------------
 

@@ -28,10 +28,6 @@ from ..autograd.graph import edge
 from ..autograd.methods import cut
 from ..kernels.compiled import F32, C, unsqueezed
 from ..kernels.totals import total
-from .permute import movedim as movedim
-from .permute import permute as permute
-from .permute import t as t
-from .permute import transpose as transpose
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ _divide: Any = np.divide
 
 def unwatched(group: dict[str, Any]) -> bool:
     """Whether a step on this group may do without operators: none is seen, and the options ask for nothing else."""
-    return not (_tap.NAMESPACE["HOOK"] or group["differentiable"] or group["fused"])
+    return not (_tap.NAMESPACE["HOOK"] or group["differentiable"])
 
 
 def _takes(p: Any) -> bool:
