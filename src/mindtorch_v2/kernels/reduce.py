@@ -95,8 +95,7 @@ def _added_up(a: Array, axis: int, keepdim: bool) -> Array:
         result = np.empty((*before, 1, *after) if keepdim else before + after, a.dtype)
         if C.add_up(a, axis, result):
             return result
-    added: Array = _add(a, axis, None, None, keepdim)
-    return added
+    return np.asarray(_add(a, axis, None, None, keepdim))
 
 
 def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
