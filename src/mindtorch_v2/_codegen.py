@@ -226,10 +226,12 @@ def _load_edges(lines: Lines, op: Any, numbers: frozenset[str] = frozenset()) ->
     return " or ".join(needs)
 
 
-def _make_node(lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: bool = False) -> None:
+def _make_node(
+    lines: Lines, op: Any, shape: str, dtype: str, numbers_possible: bool = False, kind: str | None = None
+) -> None:
     if _tap.HELPER is not None:
         parts = f"{_edges(op)}, {_saved_tuple(op, numbers_possible)}, SEQ, {shape}, {dtype}"
-        lines.add(f"n_ = NODE(C_{op.ident}, {parts})", "SEQ += 1", "if SAVING: SAVING(n_)")
+        lines.add(f"n_ = NODE({kind or f'C_{op.ident}'}, {parts})", "SEQ += 1", "if SAVING: SAVING(n_)")
         return
     lines.add(
         f"n_ = NEW(C_{op.ident})",
@@ -376,6 +378,20 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
 
 def finish_list(lines: Lines, op: Any, flags: int) -> None:
     """Wrap a list of views of (or fresh parts from) the first argument."""
+    first = op.schema.arguments[0]
+    if _tap.HELPER is not None and op.kind == "view" and op.differentiable == [first.name]:
+        py = first.python_name
+        lines.add("if rs and type(rs[0]) is ndarray:")
+        lines.depth += 1
+        lines.add("watched = GRAD()")
+        lines.add(f"ts = LOOK_AT_PARTS({py}, rs, ONE_OF_MANY if watched or {py}._ag is not None else None)")
+        lines.add(f"if {_load_edges(lines, op)} and watched:")
+        lines.depth += 1
+        _make_node(lines, op, "rs[0].shape", "rs[0].dtype", kind=f"SIZED[C_{op.ident}, len(rs)]")
+        lines.add("OUTPUTS(n_, ts)")
+        lines.depth -= 1
+        lines.add("return ts")
+        lines.depth -= 1
     lines.add(f"return MANY_{op.ident}(rs, {signature(op, defaults=False)})")
 
 

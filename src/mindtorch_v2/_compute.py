@@ -229,42 +229,46 @@ def wrap_view(op: Op, given: tuple[Any, ...], array: Any) -> Tensor:
 def list_wrapper(op: Op) -> Callable[..., Any]:
     """Wraps a list of arrays: views of the first argument for view ops, fresh ones otherwise."""
     views = op.kind == "view"
+    count = len(op.schema.arguments)
     of_first = op.differentiable == [op.schema.arguments[0].name]
 
     def wrap_list(arrays: Any, *given: Any) -> Any:
         if not arrays:
             return ()
         first = given[0]
-        tensors = graph.views_of(first, arrays) if views else [make(as_array(a)) for a in arrays]
+        tensors = graph.views_of(first, arrays) if views else tuple([make(as_array(a)) for a in arrays])
         if of_first and (first._ag if first._view is None else graph.edge(first)) is None:
-            return tuple(tensors)
-        given = given[: len(op.schema.arguments)]
+            return tensors
+        given = given[:count]
         if op.differentiable and grad_mode.is_grad_enabled() and (of_first or any_edge(op, given)):
             node = _list_node(op, given, tensors)
             attach_outputs(node, tensors)
-        return tuple(tensors)
+        return tensors
 
     return wrap_list
 
 
-def _list_node(op: Op, given: tuple[Any, ...], tensors: list[Tensor]) -> Node:
+def _list_node(op: Op, given: tuple[Any, ...], tensors: tuple[Tensor, ...]) -> Node:
     """The node of an op with a list of results; its class knows how many there are."""
     node: Node = op.make_node(*given, tensors[0])
-    node.__class__ = _sized_class(type(node), len(tensors))
-    if len(tensors) > 1:
+    count = len(tensors)
+    node.__class__ = SIZED[type(node), count]
+    if count > 1:
         node.shape = tuple([t._a.shape for t in tensors])
-        node.dtype = tuple([t._a.dtype for t in tensors])
+        node.dtype = (node.dtype,) * count
     return node
 
 
-_sized: dict[tuple[type, int], type] = {}
+class _Sized(dict[tuple[type, int], type]):
+    """Classes of nodes by the class of their op and the number of their outputs, made when first asked for."""
+
+    def __missing__(self, key: tuple[type, int]) -> type:
+        cls, count = key
+        made = self[key] = type(cls.__name__, (cls,), {"__slots__": (), "outputs": count})
+        return made
 
 
-def _sized_class(cls: type, count: int) -> type:
-    found = _sized.get((cls, count))
-    if found is None:
-        found = _sized[cls, count] = type(cls.__name__, (cls,), {"__slots__": (), "outputs": count})
-    return found
+SIZED = _Sized()
 
 
 RETURN_TYPES: dict[str, Any] = {}

@@ -64,8 +64,9 @@ static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
                  {v[3], "_v", &given.storage_offset},    {v[3], "_view", &given.view_offset},
                  {v[7], "base", &given.base_offset},     {v[7], "version", &given.version_offset},
                  {v[7], "replay", &given.replay_offset}, {v[10], "array", &given.leaf_array_offset},
-                 {v[11], "node", &given.output_node_offset}};
-    for (int i = 0; i < 9; i++)
+                 {v[11], "node", &given.output_node_offset},
+                 {v[11], "nr", &given.output_number_offset}};
+    for (int i = 0; i < 10; i++)
         if ((*slots[i].offset = slot_offset(slots[i].type, slots[i].name)) < 0)
             return NULL;
     if (!inputs.held && !(inputs.held = PyList_New(0)))
@@ -123,6 +124,8 @@ static PyMethodDef functions[] = {
     {"all_plain", all_plain, METH_O, "Whether something is a list or tuple of plain tensors."},
     {"watched", watched, METH_O, "Whether one of these may take part in a graph."},
     {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "A tensor on a view of another's memory."},
+    {"look_at_parts", (PyCFunction)(void (*)(void))look_at_parts, METH_FASTCALL, "Tensors on several views of another's memory."},
+    {"attach", (PyCFunction)(void (*)(void))attach, METH_FASTCALL, "Make tensors the outputs of a node."},
     {"begin", begin, METH_O, "An op begins, with this sequence number."},
     {"begin_with", (PyCFunction)(void (*)(void))begin_with, METH_FASTCALL, "An op begins: sequence number, then inputs."},
     {"end", end, METH_O, "The op that began last ends; it was this event."},

@@ -10,13 +10,13 @@ import numpy as np
 
 from . import _tap
 from ._codegen import compile_function
-from ._compute import attach_outputs
+from ._compute import SIZED, attach_outputs
 from ._device import device, layout, memory_format
 from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, dtype, float16, get_default_dtype
 from ._errors import broadcast_error, no_memory
 from ._functions import materialize_and_call
 from ._inputs import freeze, input_argument, inputs_id, layout_of
-from ._storage import CountedStorage, Storage, Unwatched, View, mark_inference, next_version, view_version
+from ._storage import CountedStorage, OneOfMany, Storage, Unwatched, View, mark_inference, next_version, view_version
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
 from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
@@ -197,6 +197,8 @@ def fill() -> None:
         EDGE=graph.edge,
         EDGES=graph.edges,
         ATTACH=attach_outputs,
+        SIZED=SIZED,
+        ONE_OF_MANY=OneOfMany,
         UNPACK=unpack,
         UNPACK_RESULT=unpack_result,
         FREED=FREED,
@@ -230,5 +232,6 @@ def fill() -> None:
         NAMESPACE.update(
             BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
             NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, LOOK=_tap.HELPER.look,
+            LOOK_AT_PARTS=_tap.HELPER.look_at_parts, OUTPUTS=_tap.HELPER.attach,
             ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
         )  # fmt: skip

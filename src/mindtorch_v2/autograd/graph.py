@@ -19,7 +19,7 @@ from .._errors import shape_text
 from .._fork import free_in_children
 from .._meta import MetaArray, meta
 from .._storage import OfFunction, OneOfMany, Storage, Unwatched, View, view_version
-from .._tensor import Tensor, alias, bump, move_to, new, storage_of, wrap_plain
+from .._tensor import Tensor, alias, bump, move_to, new, storage_of
 from . import anomaly, grad_mode
 from .engine import current_run, door
 from .node import AccumulateGrad, Node, Output, Packed, output_number, target
@@ -87,15 +87,16 @@ def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | No
     t._view = (kind if type(before) is View else type(before))(before.base, version, replay)
 
 
-def views_of(source: Tensor, arrays: Any) -> list[Tensor]:
+def views_of(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
     """Tensors on views of one tensor that came from one op."""
+    if _tap.HELPER is not None and type(arrays[0]) is np.ndarray:
+        kind = OneOfMany if source._ag is not None or grad_mode.is_grad_enabled() else None
+        seen: tuple[Tensor, ...] = _tap.HELPER.look_at_parts(source, arrays, kind)
+        return seen
     storage = source._v
     if storage is None:
         storage = storage_of(source)
-    if wrap_plain is not None and type(arrays[0]) is np.ndarray:
-        tensors: list[Tensor] = [wrap_plain(a) for a in arrays]
-    else:
-        tensors = [alias(a, storage) for a in arrays]
+    tensors = tuple([alias(a, storage) for a in arrays])
     before: View | None = source._view
     view: View | None = None
     if source._ag is not None or grad_mode.is_grad_enabled():

@@ -243,9 +243,13 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return found
     basic = kind is tuple and BASIC.issuperset(map(type, index))
     if kind is tuple and not basic:
-        indices = _whole_or_integers(self, index)
-        if indices is not None:
-            return index_op(self, indices)
+        plain = _plain_parts(self, index)
+        if plain is not None:
+            picked, indices = plain
+            result = self
+            for dim, i, real_dim in picked:
+                result = selected(result, dim, i, real_dim)
+            return index_op(result, indices)
     if NAMESPACE["MODES"] or type(self) not in PLAIN or (not basic and kind not in _SIMPLE and _takes_over(index)):
         handled = _offered(Tensor.__getitem__, self, index)
         if handled is not NotImplemented:
@@ -254,6 +258,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         return _chain(self, index)
     if index is None:
         return unsqueeze(self, 0)
+    if index is Ellipsis:
+        return alias_of(self)
     if kind is slice:
         return sliced(self, 0, index, skip_whole=False)
     if kind is Tensor and index._a.ndim and self._a.ndim:
@@ -268,19 +274,24 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return alias_of(self) if result is self else result
 
 
-def _whole_or_integers(self: Tensor, parts: tuple[Any, ...]) -> list[Tensor | None] | None:
-    """The indices of a plain tensor by index tensors and whole slices alone; None for any other index."""
+def _plain_parts(self: Tensor, parts: tuple[Any, ...]) -> tuple[list[tuple[int, int, int]], list[Tensor | None]] | None:
+    """What a plain tensor is indexed by where that is index tensors, whole slices and integers alone: what `selected` takes
+    for each integer, and the indices for what is left. None for any other index."""
     if NAMESPACE["HOOK"] or type(self) not in FAST or not 0 < len(parts) <= self._a.ndim:
         return None
+    picked: list[tuple[int, int, int]] = []
     found: list[Tensor | None] = []
     for part in parts:
-        if type(part) is Tensor and part._a.ndim and part._a.dtype is _INT64:
+        kind = type(part)
+        if kind is Tensor and part._a.ndim and part._a.dtype is _INT64:
             found.append(part)
-        elif type(part) is slice and part.start is part.stop is part.step is None:
+        elif kind is slice and part.start is part.stop is part.step is None:
             found.append(None)
+        elif kind is int:
+            picked.append((len(found), part, len(found) + len(picked)))
         else:
             return None
-    return found if found[-1] is not None else None
+    return (picked, found) if found and found[-1] is not None else None
 
 
 _INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)

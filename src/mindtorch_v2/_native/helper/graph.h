@@ -14,6 +14,61 @@ static PyObject *node(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return made;
 }
 
+static PyObject *shape_of(const Array *array) {
+    PyObject *shape = PyTuple_New(array->ndim);
+    for (int i = 0; shape && i < array->ndim; i++) {
+        PyObject *size = PyLong_FromSsize_t(array->shape[i]);
+        if (size)
+            PyTuple_SET_ITEM(shape, i, size);
+        else
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+/* What a tensor that is an output of a node has as its place in the graph. */
+static PyObject *output_of(PyObject *node, Py_ssize_t number) {
+    if (!number)
+        return Py_NewRef(node);
+    PyObject *output = given.output->tp_alloc(given.output, 0), *nr = PyLong_FromSsize_t(number);
+    if (!output || !nr) {
+        Py_XDECREF(output);
+        Py_XDECREF(nr);
+        return NULL;
+    }
+    *(PyObject **)((char *)output + given.output_node_offset) = Py_NewRef(node);
+    *(PyObject **)((char *)output + given.output_number_offset) = nr;
+    return output;
+}
+
+/* Make a tuple of several tensors the outputs of a node, which learns their shapes and dtypes; one has been told. */
+static PyObject *attach(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !PyTuple_CheckExact(args[1]))
+        return PyErr_Format(PyExc_TypeError, "expected a node and a tuple of tensors");
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
+    PyObject *shapes = PyTuple_New(n), *dtypes = PyTuple_New(n);
+    int failed = !shapes || !dtypes;
+    for (Py_ssize_t i = 0; !failed && i < n; i++) {
+        char *slots = (char *)PyTuple_GET_ITEM(args[1], i);
+        const Array *array = *(Array **)(slots + given.array_offset);
+        PyObject *shape = shape_of(array), *output = output_of(args[0], i);
+        failed = !shape || !output;
+        PyTuple_SET_ITEM(shapes, i, shape);
+        PyTuple_SET_ITEM(dtypes, i, Py_NewRef(array->dtype));
+        if (output)
+            Py_SETREF(*(PyObject **)(slots + given.graph_offset), output);
+    }
+    if (!failed && n > 1) {
+        Py_XSETREF(*(PyObject **)((char *)args[0] + given.node_offsets[3]), Py_NewRef(shapes));
+        Py_XSETREF(*(PyObject **)((char *)args[0] + given.node_offsets[4]), Py_NewRef(dtypes));
+    }
+    Py_XDECREF(shapes);
+    Py_XDECREF(dtypes);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static int same_shape(const Array *array, PyObject *shape) {
     if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != array->ndim)
         return 0;

@@ -62,6 +62,18 @@ static PyObject *view_of(PyObject *source, PyObject *tensor, PyObject *storage, 
     return view;
 }
 
+/* The storage that tensors on this one's memory share, borrowed; it gets one if it has none. */
+static PyObject *storage_of(PyObject *tensor) {
+    PyObject **shared = (PyObject **)((char *)tensor + given.storage_offset);
+    if (*shared == Py_None) {
+        PyObject *storage = PyObject_CallNoArgs((PyObject *)given.storage);
+        if (!storage)
+            return NULL;
+        Py_SETREF(*shared, storage);
+    }
+    return *shared;
+}
+
 /* A tensor on a view (array) of another's memory, which knows what it is a view of if that matters: where it is `watched`
    as graphs are built, or else as its source is in a graph. */
 static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
@@ -70,19 +82,15 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
     PyObject *source = args[0], *tensor = wrap(module, args[1]);
     if (!tensor)
         return NULL;
-    PyObject **shared = (PyObject **)((char *)source + given.storage_offset);
-    if (*shared == Py_None) {
-        PyObject *storage = PyObject_CallNoArgs((PyObject *)given.storage);
-        if (!storage) {
-            Py_DECREF(tensor);
-            return NULL;
-        }
-        Py_SETREF(*shared, storage);
+    PyObject *storage = storage_of(source);
+    if (!storage) {
+        Py_DECREF(tensor);
+        return NULL;
     }
-    Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(*shared));
+    Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(storage));
     int in_graph = *(PyObject **)((char *)source + given.graph_offset) != Py_None;
     if (args[2] == Py_True || in_graph) {
-        PyObject *view = view_of(source, tensor, *shared, args[2] == Py_True ? given.view : given.unwatched);
+        PyObject *view = view_of(source, tensor, storage, args[2] == Py_True ? given.view : given.unwatched);
         if (!view) {
             Py_DECREF(tensor);
             return NULL;
@@ -90,6 +98,33 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
         Py_SETREF(*(PyObject **)((char *)tensor + given.view_offset), view);
     }
     return tensor;
+}
+
+/* Tensors on several views (a list of arrays) of another's memory that came from one op, as a tuple; they are views of this
+   kind, or None. Such views never find their place in the graph again, so they can do with one record, unless each is
+   remade in its own way. */
+static PyObject *look_at_parts(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !PyList_CheckExact(args[1]))
+        return PyErr_Format(PyExc_TypeError, "expected source, a list of arrays and the kind of view");
+    PyObject *source = args[0], *outer = *(PyObject **)((char *)source + given.view_offset);
+    int alike = outer == Py_None || *(PyObject **)((char *)outer + given.replay_offset) == Py_None;
+    PyObject *storage = storage_of(source), *view = Py_NewRef(Py_None);
+    PyObject *tensors = storage ? PyTuple_New(PyList_GET_SIZE(args[1])) : NULL;
+    for (Py_ssize_t i = 0; tensors && i < PyTuple_GET_SIZE(tensors); i++) {
+        PyObject *tensor = wrap(module, PyList_GET_ITEM(args[1], i));
+        if (tensor && args[2] != Py_None && (!i || !alike))
+            Py_SETREF(view, view_of(source, tensor, storage, (PyTypeObject *)args[2]));
+        if (!tensor || !view) {
+            Py_XDECREF(tensor);
+            Py_CLEAR(tensors);
+            break;
+        }
+        Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(storage));
+        Py_SETREF(*(PyObject **)((char *)tensor + given.view_offset), Py_NewRef(view));
+        PyTuple_SET_ITEM(tensors, i, tensor);
+    }
+    Py_XDECREF(view);
+    return tensors;
 }
 
 /* Whether something is a list or tuple of plain tensors. */
