@@ -191,6 +191,7 @@ static PyMethodDef methods[] = {
     METHOD("add_sampled", add_sampled),
     METHOD("sum_picked", sum_picked),
     METHOD("pick", pick),
+    METHOD("pick_weighted", pick_weighted),
     METHOD("put_picked", put_picked),
     METHOD("cat", cat),
     METHOD("stack", stack),

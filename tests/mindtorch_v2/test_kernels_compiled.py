@@ -20,6 +20,7 @@ from mindtorch_v2.kernels import (
     compiled,
     grid_sample,
     indexing,
+    loss,
     lstm,
     normalize,
     order,
@@ -100,6 +101,17 @@ def test_softmax(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_allclose(slopes[1], softmax.log_softmax_backward_data(g, fused[1], -1), rtol=1e-5, atol=2e-5)
 
 
+@needs_compiled
+@pytest.mark.parametrize("shape", [(32, 64), (31, 16), (70, 19), (3, 40, 20), (5, 4)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_columns_is_that_of_rows(shape: tuple[int, ...], name: str) -> None:
+    x = normal(*shape)
+    x.flat[3], x.flat[5] = -np.inf, 200
+    rows = np.ascontiguousarray(x.swapaxes(-1, -2))
+    got = getattr(small, name)(x, len(shape) - 2)
+    np.testing.assert_array_equal(got, getattr(small, name)(rows, -1).swapaxes(-1, -2))
+
+
 def test_softmax_of_rows_with_nan_and_infinities() -> None:
     rows = np.array([[1, np.nan, 2], [-np.inf] * 3, [np.inf, 0, 0], [-np.inf, 0, 0]], F32)
     with np.errstate(all="ignore"):
@@ -123,6 +135,27 @@ def test_layer_norm(shape: tuple[int, ...], scaled: bool, monkeypatch: pytest.Mo
         assert (got is None) == (expected is None)
         if got is not None:
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=2e-4 if n > 1 else 1)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_layer_norm_over_several_dimensions_in_one_pass(dims: int, scaled: bool) -> None:
+    x = normal(2, 3, 4)
+    shape = x.shape[-dims:]
+    w, b = (normal(*shape, seed=1), normal(*shape, seed=2)) if scaled else (None, None)
+    got = small.layer_norm_in_one_pass(x, list(shape), w, b, 1e-5)
+    assert got is not None
+    for one, expected in zip(got, normalize.layer_norm(x, shape, w, b), strict=True):
+        np.testing.assert_array_equal(one, expected)
+        assert one.shape == expected.shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight"), [((4,), normal(2, 2)), ((3,), None), ((2, 3, 4, 1), None), ((), None), ((1, 4), None)]
+)
+def test_layer_norm_in_one_pass_leaves_what_does_not_fit(shape: tuple[int, ...], weight: Any) -> None:
+    assert small.layer_norm_in_one_pass(normal(2, 3, 4), shape, weight, None, 1e-5) is None
 
 
 @needs_compiled
@@ -625,6 +658,18 @@ def test_picked_losses() -> None:
     assert C.sum_picked(x, target, -8) is None
     assert C.sum_picked(x, target, 1 << 70) is None
     assert not C.pick(x.astype(float), target, -7, losses)
+
+
+@needs_compiled
+@pytest.mark.parametrize("ignored", [-100, 2])
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_weighted_losses(ignored: int, reduction: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight, target = normal(5, 4), np.abs(normal(4, seed=1)), np.array([1, 2, 3, 0, 2])
+    fused = loss.nll_loss(x, target, weight, reduction, ignored)
+    monkeypatch.setattr(loss, "C", None)
+    for got, expected in zip(fused, loss.nll_loss(x, target, weight, reduction, ignored), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert not C.pick_weighted(x, target, -100, normal(3), np.empty(5, F32), np.empty(5, F32))
 
 
 @needs_compiled

@@ -107,6 +107,9 @@ def _layer_norm_gradients(grads: Any, input: Any, normalized_shape: Any, mean: A
     ),
 )
 def _native_layer_norm(x: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    fused = small.layer_norm_in_one_pass(x, normalized_shape, weight, bias, eps)
+    if fused is not None:
+        return fused
     if _plain(x, normalized_shape, weight, bias):
         return small.layer_norm(x if x.flags.c_contiguous else x.copy(), weight, bias, eps)
     return normalize.layer_norm(x, normalized_shape, weight, bias, eps)

@@ -197,6 +197,26 @@ static PyObject *pick(PyObject *module, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_TRUE;
 }
 
+/* pick_weighted(x, index, ignored, weight, out, weights): the same, each times the weight of its class, and these weights. */
+static PyObject *pick_weighted(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    int64_t ignored;
+    if (count != 6 || !rows_and_places(args, &ignored) || !readable(args[3], F32) || ((Array *)args[3])->nd != 1)
+        Py_RETURN_FALSE;
+    Py_ssize_t m = last_of(args[0]), n = count_of(args[1]);
+    if (count_of(args[3]) != m || !writable(args[4], F32) || !writable(args[5], F32) || count_of(args[4]) != n ||
+        count_of(args[5]) != n)
+        Py_RETURN_FALSE;
+    const float *x = data_of(args[0]), *weight = data_of(args[3]);
+    const int64_t *index = data_of(args[1]);
+    float *out = data_of(args[4]), *weights = data_of(args[5]);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int kept = index[i] != ignored;
+        weights[i] = kept ? weight[index[i]] : 0.0f;
+        out[i] = kept ? -x[i * m + index[i]] * weights[i] : 0.0f;
+    }
+    Py_RETURN_TRUE;
+}
+
 /* put_picked(out, index, ignored, value): out[i, index[i]] = value unless that is ignored, and 0 elsewhere. */
 static PyObject *put_picked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     int64_t ignored;

@@ -182,8 +182,76 @@ TURN(double)
 #define ROWS_1 rows[0]
 #define ROWS_2 rows[0], rows[1]
 
-#define ROWS(NAME)                                                                                                     \
+/* So many columns go side by side through an axis that is not the last one, with the values that rows would have. */
+#define SIDE 16
+
+INLINE void exps_of_columns(const float *x, float *out, Py_ssize_t n, Py_ssize_t step, float *peaks) {
+    for (int k = 0; k < SIDE; k++) peaks[k] = -INFINITY;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        SIMD for (int k = 0; k < SIDE; k++) peaks[k] = x[i * step + k] > peaks[k] ? x[i * step + k] : peaks[k];
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        SIMD for (int k = 0; k < SIDE; k++) out[i * step + k] = exp_of(x[i * step + k] - peaks[k]);
+    }
+}
+
+/* `sum_of` of each column. */
+INLINE void sums_of_columns(const float *x, Py_ssize_t n, Py_ssize_t step, double *totals) {
+    Py_ssize_t i = 0;
+    for (int k = 0; k < SIDE; k++) totals[k] = 0.0;
+    while (i + LANES <= n) {
+        float sums[LANES][SIDE] = {{0}};
+        for (Py_ssize_t stop = i + PART < n ? i + PART : n; i + LANES <= stop; i += LANES)
+            for (int lane = 0; lane < LANES; lane++)
+                for (int k = 0; k < SIDE; k++) sums[lane][k] += x[(i + lane) * step + k];
+        for (int width = LANES / 2; width; width /= 2)
+            for (int lane = 0; lane < width; lane++)
+                for (int k = 0; k < SIDE; k++) sums[lane][k] += sums[lane + width][k];
+        for (int k = 0; k < SIDE; k++) totals[k] += sums[0][k];
+    }
+    for (; i < n; i++)
+        for (int k = 0; k < SIDE; k++) totals[k] += x[i * step + k];
+}
+
+WIDE static void softmax_columns(const float *x, float *out, Py_ssize_t n, Py_ssize_t step) {
+    float peaks[SIDE], scales[SIDE];
+    double sums[SIDE];
+    exps_of_columns(x, out, n, step, peaks);
+    sums_of_columns(out, n, step, sums);
+    for (int k = 0; k < SIDE; k++) scales[k] = (float)(1.0 / sums[k]);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        SIMD for (int k = 0; k < SIDE; k++) out[i * step + k] *= scales[k];
+    }
+}
+
+WIDE static void log_softmax_columns(const float *x, float *out, Py_ssize_t n, Py_ssize_t step) {
+    float peaks[SIDE], levels[SIDE];
+    double sums[SIDE];
+    exps_of_columns(x, out, n, step, peaks);
+    sums_of_columns(out, n, step, sums);
+    for (int k = 0; k < SIDE; k++) levels[k] = (float)log(sums[k]);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        SIMD for (int k = 0; k < SIDE; k++) out[i * step + k] = x[i * step + k] - peaks[k] - levels[k];
+    }
+}
+
+/* The last columns may be done twice, so that there are always as many; fewer are turned into rows. */
+#define ALONG_COLUMNS(NAME)                                                                                            \
     ALONG(float, NAME##_loop, 1)                                                                                       \
+    static int NAME##_along(PyObject *const *args, PyObject *result, Lines at) {                                       \
+        Py_ssize_t size = at.n * at.inner;                                                                             \
+        if (at.inner < SIDE || at.outer * size > TURNED) return NAME##_loop_along(args, result, at);                   \
+        const float *x = data_of(args[0]);                                                                             \
+        float *out = data_of(result);                                                                                  \
+        for (; at.outer; at.outer--, x += size, out += size)                                                           \
+            for (Py_ssize_t k = 0; k < at.inner; k += SIDE) {                                                          \
+                Py_ssize_t from = k + SIDE > at.inner ? at.inner - SIDE : k;                                           \
+                NAME##_columns(x + from, out + from, at.n, at.inner);                                                  \
+            }                                                                                                          \
+        return 1;                                                                                                      \
+    }
+
+#define ROWS(NAME, FLOATS_ALONG)                                                                                       \
     ALONG(double, NAME##_doubles, 1)                                                                                   \
     static void NAME##_part(const void *work, Py_ssize_t from, Py_ssize_t to) {                                        \
         const Floats *a = work;                                                                                        \
@@ -198,7 +266,7 @@ TURN(double)
         if (total == 0 || total != count_of(args[1]) || !lines_of(args[0], count > 2 ? args[2] : NULL, &at))           \
             Py_RETURN_FALSE;                                                                                           \
         if (at.inner > 1)                                                                                              \
-            return PyBool_FromLong((single ? NAME##_loop_along : NAME##_doubles_along)(args, args[1], at));            \
+            return PyBool_FromLong((single ? FLOATS_ALONG : NAME##_doubles_along)(args, args[1], at));                 \
         Floats work = {data_of(args[0]), NULL, data_of(args[1]), at.n};                                                \
         BEGIN(total)                                                                                                   \
         if (single)                                                                                                    \
@@ -238,8 +306,10 @@ TURN(double)
         Py_RETURN_TRUE;                                                                                                \
     }
 
-ROWS(softmax)
-ROWS(log_softmax)
+ALONG_COLUMNS(softmax)
+ALONG_COLUMNS(log_softmax)
+ROWS(softmax, softmax_along)
+ROWS(log_softmax, log_softmax_along)
 ROW_PAIRS(softmax_backward)
 ROW_PAIRS(log_softmax_backward)
 
@@ -271,8 +341,10 @@ static void cumprod_doubles(const double *x, double *out, Py_ssize_t rows, Py_ss
     }
 }
 
-ROWS(cumsum)
-ROWS(cumprod)
+ALONG(float, cumsum_loop, 1)
+ALONG(float, cumprod_loop, 1)
+ROWS(cumsum, cumsum_loop_along)
+ROWS(cumprod, cumprod_loop_along)
 
 typedef struct {
     const float *x;
