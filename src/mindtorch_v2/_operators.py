@@ -19,6 +19,7 @@ from ._dtype import FROM_NUMPY
 from ._functions import LATE, install, materialize, stub
 from ._op import OPS, Op
 from ._size import Size
+from ._storage import OwnVersion
 from ._tap import HELPER, NAMESPACE
 from ._tensor import Tensor
 from .ops import arithmetic, bitwise, special
@@ -162,6 +163,6 @@ def bind_operators() -> None:
         setattr(Tensor, name, method if HELPER is None else HELPER.operator(method))
     if HELPER is not None:
         copyreg.pickle(type(Tensor.__dict__["__add__"]), _looked_up)
-        HELPER.connect_readers(Size, FROM_NUMPY, CPU)
+        HELPER.connect_readers(Size, FROM_NUMPY, CPU, OwnVersion)
         _read_untraced()
     Tensor.polygamma = lambda self, n: special.polygamma.function(n, self)  # type: ignore[attr-defined]

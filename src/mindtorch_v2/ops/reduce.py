@@ -71,12 +71,20 @@ def _sum(a: Any, dtype: Any) -> Any:
     return kernels.sum(a, dtype=_np(dtype))
 
 
+def _is_one_float(a: Any, dim: Any, keepdim: bool, dtype: Any) -> bool:
+    """Whether a reduction over the dimension that an array of none may be asked for is that of all."""
+    one = type(dim) is int and -1 <= dim <= 0
+    return one and not keepdim and dtype is None and (a.dtype is F32 or a.dtype is F64)
+
+
 @op(
     f"sum.dim_IntList(Tensor self, int[]? dim, bool keepdim=False, {_TYPE}) -> Tensor",
     node="SumBackward1",
     self=lambda g, self_sizes, dim, keepdim: spread(g, self_sizes, dim, keepdim),
 )
 def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if not a.ndim and _is_one_float(a, dim, keepdim, dtype):
+        return few.total(a)
     return kernels.sum(a, dim, keepdim, dtype=_np(dtype))
 
 
@@ -139,6 +147,8 @@ def _mean(a: Any, dtype: Any) -> Any:
     self=lambda g, self_sizes, dim, keepdim: _mean_gradient(g, self_sizes, dim, keepdim),
 )
 def _mean_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if not a.ndim and _is_one_float(a, dim, keepdim, dtype):
+        return few.mean(a, dtype)
     return kernels.mean(a, dim, keepdim, dtype=_np(dtype))
 
 

@@ -8,6 +8,8 @@ static struct {
     PyTypeObject *size;  /* the class of shapes */
     PyObject *dtypes;    /* dict: NumPy's dtype -> ours */
     PyObject *cpu;       /* the device of arrays */
+    PyTypeObject *own_version; /* the class of storages that count their changes apart */
+    Py_ssize_t shared_offset;
     PyObject *kept_name; /* of the grad that a tensor has which is no leaf that requires one */
     Py_ssize_t grad_offset;
     int known; /* pairs of the dict that were asked for */
@@ -90,6 +92,22 @@ static PyObject *read_grad(PyObject *tensor) {
     return place && Py_TYPE(place) == given.leaf ? Py_XNewRef(slot_of(place, reading.grad_offset)) : NULL;
 }
 
+/* A tensor on the same memory that no graph knows of, and whose changes are counted apart. */
+static PyObject *read_data(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    PyObject *shared = a ? storage_of(tensor) : NULL;
+    if (shared && Py_TYPE(shared) == reading.own_version)
+        shared = slot_of(shared, reading.shared_offset);
+    PyObject *storage = shared ? new_token(reading.own_version) : NULL, *data = storage ? wrap(NULL, (PyObject *)a) : NULL;
+    if (!data) {
+        Py_XDECREF(storage);
+        return NULL;
+    }
+    *(PyObject **)((char *)storage + reading.shared_offset) = Py_NewRef(shared);
+    Py_SETREF(*(PyObject **)((char *)data + given.storage_offset), storage);
+    return data;
+}
+
 /* Extents, which the class of shapes is made from: a tuple whose slices are of its own class. */
 static PyObject *extents_subscript(PyObject *self, PyObject *index) {
     PyObject *found = PyTuple_Type.tp_as_mapping->mp_subscript(self, index);
@@ -112,18 +130,22 @@ static const struct {
     Reader read;
 } readers[] = {{"shape", read_shape},   {"dtype", read_dtype},       {"ndim", read_ndim},
                {"device", read_device}, {"grad_fn", read_grad_fn},   {"requires_grad", read_requires_grad},
-               {"grad", read_grad},     {"is_leaf", read_is_leaf},   {NULL, NULL}};
+               {"grad", read_grad},     {"is_leaf", read_is_leaf},   {"data", read_data},
+               {NULL, NULL}};
 
-/* connect_readers(class of shapes, dtypes by NumPy's, device of arrays) */
+/* connect_readers(class of shapes, dtypes by NumPy's, device of arrays, class of storages of their own version) */
 static PyObject *connect_readers(PyObject *module, PyObject *args) {
-    PyObject *size, *dtypes, *cpu;
-    if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &size, &PyDict_Type, &dtypes, &cpu))
+    PyObject *size, *dtypes, *cpu, *own;
+    if (!PyArg_ParseTuple(args, "O!O!OO!", &PyType_Type, &size, &PyDict_Type, &dtypes, &cpu, &PyType_Type, &own))
+        return NULL;
+    if ((reading.shared_offset = slot_offset(own, "shared")) < 0)
         return NULL;
     if ((reading.grad_offset = slot_offset((PyObject *)given.leaf, "grad")) < 0)
         return NULL;
     if (!(reading.kept_name = PyUnicode_InternFromString("_grad")))
         return NULL;
     reading.size = (PyTypeObject *)Py_NewRef(size);
+    reading.own_version = (PyTypeObject *)Py_NewRef(own);
     reading.dtypes = Py_NewRef(dtypes);
     reading.cpu = Py_NewRef(cpu);
     Py_RETURN_NONE;
