@@ -19,7 +19,8 @@ from .precision import narrow, wide
 from .totals import Array
 
 Indices: TypeAlias = Sequence[Array | None]
-INTEGER = frozenset((np.dtype(np.int64), np.dtype(np.int32)))
+INT64 = np.dtype(np.int64)
+INTEGER = frozenset((INT64, np.dtype(np.int32)))
 MASK = frozenset((np.dtype(np.bool_), np.dtype(np.uint8)))
 ALL = slice(None)
 FEW = 1024  # up to here it takes less time to add one by one than to find out how to add many at once
@@ -41,7 +42,7 @@ def _selector(shape: tuple[int, ...], indices: Indices) -> tuple[Any, ...]:
         if index is None:
             found.append(ALL)
             axis += 1
-        elif index.dtype in INTEGER:
+        elif index.dtype is INT64 or index.dtype in INTEGER:  # to look into a set takes longer
             found.append(index)
             axis += 1
         elif index.dtype in MASK:
@@ -148,13 +149,22 @@ def _explained(a: Array, indices: Indices, error: Exception) -> Exception:
     return error
 
 
+def _are_whole(selector: tuple[Any, ...], count: int) -> bool:
+    """Whether all is taken of the first dimensions."""
+    for i in range(count):  # noqa: SIM110 - a generator takes longer
+        if selector[i] is not ALL:
+            return False
+    return True
+
+
 def index(a: Array, indices: Indices) -> Array:
     """``a[indices]`` as a new array in row-major order."""
-    selector = _selector(a.shape, indices)
+    only = indices[0] if len(indices) == 1 else None
+    selector = (only,) if only is not None and only.dtype is INT64 else _selector(a.shape, indices)
     try:
         axis = len(selector) - 1
         last: Any = selector[axis] if selector else ALL
-        if last is not ALL and last.dtype.kind != "b" and (not axis or all(given is ALL for given in selector[:axis])):
+        if last is not ALL and last.dtype.kind != "b" and _are_whole(selector, axis):
             return a.take(last, axis)
         picked = a[selector]
     except (IndexError, np.exceptions.AxisError) as error:

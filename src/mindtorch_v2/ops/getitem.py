@@ -92,6 +92,11 @@ def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
             return _viewed(self, a[parts if Ellipsis in parts else (*parts, ...)])
         if nones > 0:
             return _quickly_unsqueezed(self, parts) if nones == 1 else None
+        plain = _plain_parts(self, parts)
+        if plain is not None:
+            if plain[0]:
+                a = a[tuple([part if type(part) is int else _WHOLE for part in parts])]
+            return make(kernels.index(a, [None if i is None else i._a for i in plain[1]]))
         found = _split(a, parts)
         if found is None or type(None) in map(type, parts):  # NumPy gives a dimension of None other steps
             return None
@@ -283,7 +288,7 @@ def _plain_parts(self: Tensor, parts: tuple[Any, ...]) -> tuple[list[tuple[int, 
     found: list[Tensor | None] = []
     for part in parts:
         kind = type(part)
-        if kind is Tensor and part._a.ndim and part._a.dtype is _INT64:
+        if kind is Tensor and part._a.ndim and part._a.dtype is _INT64 and part._a.size:
             found.append(part)
         elif kind is slice and part.start is part.stop is part.step is None:
             found.append(None)

@@ -78,6 +78,7 @@ def _index_gradient(g: Tensor, sizes: tuple[int, ...], indices: Any) -> Tensor:
 @op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     method=False,
+    quiet=False,
     calls=_index_called,
     self=lambda g, self_sizes, indices: _index_gradient(g, self_sizes, indices),
 )
