@@ -594,3 +594,26 @@ late = Late()
 def test_a_program_may_end_while_its_profiler_runs() -> None:
     ended = subprocess.run([sys.executable, "-c", STILL_RUNNING], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_hidden_functions_that_cross_a_block_count_once(clock: Clock) -> None:  # noqa: F811
+    block = record_function("block")
+
+    def begin() -> None:
+        clock.advance(5)
+        block.__enter__()
+        clock.advance(5)
+
+    def end() -> None:
+        clock.advance(5)
+        block.__exit__(None, None, None)
+        clock.advance(5)
+
+    with profile(with_stack=True) as prof, record_function("outer"):
+        begin()
+        clock.advance(10)
+        end()
+    for rows in (prof.key_averages(), deepcopy(prof.events()).key_averages()):
+        outer, inner = (next(row for row in rows if row.key == key) for key in ("outer", "block"))
+        assert inner.self_cpu_time_total == pytest.approx(inner.cpu_time_total)
+        assert outer.self_cpu_time_total + inner.cpu_time_total == pytest.approx(outer.cpu_time_total)

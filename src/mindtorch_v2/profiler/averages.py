@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -200,13 +201,29 @@ def _take_over(row: FunctionEventAvg, event: Any) -> None:
     """Add to the row of `event` what the hidden Python functions in it did themselves."""
     if row.count == event.count:
         row.cpu_parent = _shown_parent(event)
-    hidden = [child for child in event.cpu_children if child.is_python_function]
-    while hidden:
-        function = hidden.pop()
-        row.self_cpu_time_total += function.self_cpu_time_total
-        row.self_cpu_memory_usage += function.self_cpu_memory_usage
-        row.self_device_memory_usage += function.self_device_memory_usage
-        hidden += [child for child in function.cpu_children if child.is_python_function]
+    inside = list(event.cpu_children)
+    if not any(child.is_python_function for child in inside):
+        return
+    spans = []
+    while inside:
+        child = inside.pop()
+        if child.is_python_function:
+            row.self_cpu_memory_usage += child.self_cpu_memory_usage
+            row.self_device_memory_usage += child.self_device_memory_usage
+            inside += child.cpu_children
+        else:
+            spans.append((child.time_range.start, child.time_range.end))
+    own = event.cpu_time_total - _covered(spans)
+    row.self_cpu_time_total += max(own, 0) - event.self_cpu_time_total
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """How much time lies in one span at least."""
+    covered, reach = 0.0, -math.inf
+    for start, end in sorted(spans):
+        covered += max(end - max(start, reach), 0)
+        reach = max(reach, end)
+    return covered
 
 
 def _add_loose(loose: FunctionEventAvg, nbytes: int, count: int = 1) -> None:
@@ -267,7 +284,7 @@ def _average_view(view: View, grouping: Grouping) -> Iterator[tuple[Hashable, Fu
     if not shown.all():
         # Times and bytes of hidden Python functions belong to the shown event around them.
         parent = tree.splice(parent, ~shown)
-        self_ns = _with_hidden(self_ns, parent, shown)
+        self_ns = _with_hidden(self_ns, parent, shown) if metrics.nests else _own_times(metrics, shown)
         self_memory = _with_hidden(self_memory, parent, shown)
     total_ns = metrics.total_ns
     if metrics.use_device:
@@ -326,6 +343,20 @@ def _with_hidden(own: Ints, parent: Ints, shown: NDArray[np.bool_]) -> Ints:
     inner = ~shown & (parent >= 0)
     taken = np.bincount(parent[inner], weights=own[inner], minlength=len(own))
     return own + taken.astype(np.int64)
+
+
+def _own_times(metrics: Metrics, shown: NDArray[np.bool_]) -> Ints:
+    """Self times of shown events where some cross. A hidden function may cross a shown event and lie in part in it, so
+    that its own time says little: what counts is how much of an event other shown ones cover."""
+    own = metrics.self_ns.copy()
+    for number, track in enumerate(metrics.capture.tracks):
+        if not track.device_type:
+            inner_first = np.flatnonzero(shown & (metrics.track == number))[::-1]
+            order, parent, share = tree.nest_any(metrics.start_ns[inner_first], metrics.end_ns[inner_first])
+            places = inner_first[order]
+            assert share is not None
+            own[places] = metrics.without_children(metrics.total_ns[places], share, parent)
+    return own
 
 
 def _without_children(total: Ints, parent: Ints, shown: NDArray[np.bool_]) -> Ints:
