@@ -195,6 +195,8 @@ static PyMethodDef methods[] = {
     METHOD("put_picked", put_picked),
     METHOD("cat", cat),
     METHOD("stack", stack),
+    METHOD("line_up", line_up),
+    METHOD("lay_out", lay_out),
     METHOD("lstm_step", lstm_step),
     METHOD("gru_step", gru_step),
     METHOD("depthwise", depthwise),
@@ -203,6 +205,7 @@ static PyMethodDef methods[] = {
     METHOD("addcdiv", addcdiv),
     METHOD("lerp", lerp),
     METHOD("adam", adam),
+    METHOD("sgd", sgd),
     {NULL, NULL, 0, NULL},
 };
 

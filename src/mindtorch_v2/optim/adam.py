@@ -64,7 +64,8 @@ class Adam(_Moments):
 
     def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
         betas = [number(b) for b in group["betas"]]
-        return arrays.adam(params, states, group, number(group["lr"]), betas)
+        done = arrays.adam(params, states, group, number(group["lr"]), betas)
+        return done or super()._update_arrays(params, states, group)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = (number(b) for b in group["betas"])

@@ -88,6 +88,18 @@ def _count_change(t: Any) -> None:
 # --- SGD --------------------------------------------------------------------------------------------------------------
 
 
+def _counted(*columns: list[Any]) -> bool:
+    for column in columns:
+        for t in column:
+            _count_change(t)
+    return True
+
+
+def _arrays(column: list[Any]) -> list[Any] | None:
+    """The arrays of tensors; None if one of them is no plain tensor, or none at all."""
+    return [t._a for t in column] if FAST.issuperset(map(type, column)) else None
+
+
 class _Descent(NamedTuple):
     """What a step of SGD multiplies with, as arrays; None for what it leaves out."""
 
@@ -104,8 +116,9 @@ def sgd(params: list[Any], state: Any, group: dict[str, Any], rate: float, decay
     if not unwatched(group):
         return False
     momentum = group["momentum"]
-    if not momentum and decay == 0 and not group["maximize"]:
-        return _plain_sgd(params, rate)
+    buffers = [state[p].get("momentum_buffer") for p in params] if momentum else []
+    if C is not None and _sgd_in_one_pass(params, buffers, group, rate, decay):
+        return True
     held = []
     for p in params:
         gradient = p.grad
@@ -130,25 +143,14 @@ def sgd(params: list[Any], state: Any, group: dict[str, Any], rate: float, decay
     return True
 
 
-def _plain_sgd(params: list[Any], rate: float) -> bool:
-    """Without anything but a rate there is so little to compute that all the rest has to be short too."""
-    held = []
-    for p in params:
-        a, gradient = p._a, p.grad
-        if not (_takes(p) and _fits(a, gradient)):
-            return False
-        held.append((p, a, gradient._a))
-    single, double = number(rate, F32), number(rate, F64)
-    for p, a, g in held:
-        if C is not None and C.add_scaled(a, g, rate, a) is not None:
-            pass
-        elif a.size <= BLOCK:
-            _add(a, _multiply(g, single if a.dtype is F32 else double), a)
-        else:
-            for part, slope in _pieces([a, g]):
-                _add(part, _multiply(slope, single if a.dtype is F32 else double), part)
-        _count_change(p)
-    return True
+def _sgd_in_one_pass(params: list[Any], buffers: list[Any], group: dict[str, Any], rate: float, decay: float) -> bool:
+    arrays, momenta = _arrays(params), _arrays(buffers) if group["momentum"] else None
+    slopes = _arrays([p.grad for p in params])
+    if arrays is None or slopes is None or (momenta is None and group["momentum"]):
+        return False
+    sign = -1 if group["maximize"] else 1
+    numbers = sign, decay, group["momentum"], 1 - group["dampening"], group["nesterov"], rate
+    return C.sgd(arrays, slopes, momenta, *numbers) and _counted(params, buffers)
 
 
 def _descent(group: dict[str, Any], rate: float, decay: float, kind: Any) -> _Descent:
@@ -198,7 +200,6 @@ class _Rates(NamedTuple):
     eps: Any
     rate: Any  # the corrected rate
     maximize: bool
-    numbers: Any  # those of a plain step, in this order, as numbers; None for another
 
 
 def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any], rate: float, betas: Any) -> bool:
@@ -206,6 +207,8 @@ def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any],
     if not unwatched(group) or group["capturable"] or 1 - betas[0] >= 0.5:  # then lerp starts from the other end
         return False
     names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
+    if C is not None and _adam_in_one_pass(params, [[s[n] for s in states] for n in ("step", *names)], group, rate, betas):
+        return True
     held = []
     for p, state in zip(params, states, strict=True):
         a, gradient, step = p._a, p.grad, state["step"]
@@ -231,34 +234,50 @@ def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any],
     return True
 
 
-def _adam_rates(group: dict[str, Any], rate: float, betas: Any, kind: str, step: float) -> _Rates:
+def _adam_in_one_pass(
+    params: list[Any], columns: list[list[Any]], group: dict[str, Any], rate: float, betas: Any
+) -> bool:
+    arrays, slopes = _arrays(params), _arrays([p.grad for p in params])
+    steps, means, squares, *tops = (_arrays(column) for column in columns)
+    if arrays is None or slopes is None or means is None or squares is None or None in tops:
+        return False
+    counters = None if steps is None else C.line_up(steps, None)
+    if counters is None or counters.dtype is not F32:
+        return False
+    counters += _ONE
+    step, *others = set(counters.tolist())
+    if others:
+        return False
+    sign, decay = -1 if group["maximize"] else 1, group["weight_decay"]
+    coupled = 0.0 if group["decoupled_weight_decay"] else decay
+    numbers = sign, coupled, *_adam_numbers(group, rate, betas, step)
+    if not C.adam(arrays, slopes, means, squares, tops[0] if tops else None, *numbers):
+        return False
+    C.lay_out(counters, steps)
+    return _counted(params, *columns)
+
+
+def _adam_numbers(group: dict[str, Any], rate: float, betas: Any, step: float) -> tuple[float, ...]:
+    """What the parameter, the difference from the mean, the mean of squares, the square, the root and the mean are
+    multiplied with, eps among them before the last."""
     beta1, beta2 = betas
+    shrink = 1 - rate * group["weight_decay"] if group["decoupled_weight_decay"] else 1
+    root, corrected = math.sqrt(1 - beta2**step), -(rate / (1 - beta1**step))
+    return shrink, 1 - beta1, beta2, 1 - beta2, root, group["eps"], corrected
+
+
+def _adam_rates(group: dict[str, Any], rate: float, betas: Any, kind: str, step: float) -> _Rates:
     decay, decoupled, dtype = group["weight_decay"], group["decoupled_weight_decay"], np.dtype(kind)
-
-    def array(value: float) -> Any:
-        return number(value, dtype)
-
-    plain = not group["maximize"] and (decay == 0 or decoupled)
-    shrink, root, corrected = 1 - rate * decay, math.sqrt(1 - beta2**step), -(rate / (1 - beta1**step))
-    numbers = shrink, 1 - beta1, beta2, 1 - beta2, root, group["eps"], corrected
-
+    shrink, *rest = (number(value, dtype) for value in _adam_numbers(group, rate, betas, step))
     return _Rates(
-        shrink=array(shrink) if decay != 0 and decoupled else None,
-        decay=array(decay) if decay != 0 and not decoupled else None,
-        toward=array(1 - beta1),
-        keep=array(beta2),
-        fresh=array(1 - beta2),
-        root=array(root),
-        eps=array(group["eps"]),
-        rate=array(corrected),
-        maximize=group["maximize"],
-        numbers=numbers if plain else None,
+        shrink if decay != 0 and decoupled else None,
+        number(decay, dtype) if decay != 0 and not decoupled else None,
+        *rest,
+        group["maximize"],
     )
 
 
 def _adam(a: Any, g: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
-    if C is not None and rates.numbers is not None and C.adam(a, g, mean, square, *rates.numbers):
-        return
     _move_moments(a, g, mean, square, one, two, rates)
     _adam_descent(a, mean, square, one, two, rates)
 
@@ -270,7 +289,7 @@ def _adam_with_top(a: Any, g: Any, mean: Any, square: Any, top: Any, one: Any, t
 
 
 def _move_moments(a: Any, g: Any, mean: Any, square: Any, one: Any, two: Any, rates: _Rates) -> None:
-    shrink, decay, toward, keep, fresh, *_, maximize, _ = rates
+    shrink, decay, toward, keep, fresh, *_, maximize = rates
     if maximize:
         g = np.negative(g, one)
     if shrink is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..ops.reform import view_as_real
-from . import together
+from . import flat, together
 from .optimizer import Optimizer, gradients, number, with_gradients
 
 
@@ -43,7 +43,7 @@ class PerParameter(Optimizer):
 
     def _update_arrays(self, params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
         """Do the whole update without operators; False, with nothing changed, where that cannot be."""
-        return False
+        return flat.step(self._step_one, params, states, group)
 
     def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
         together.update(self._step_one, params, grads, states, group)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._front import FRONTS
 from .._op import OPS
 from ..autograd.grad_mode import is_grad_enabled
+from .flat import Flat
 
 
 def _listed(value: Any) -> Any:
@@ -66,7 +67,7 @@ for _name in _METHODS:
 
 def maximum_(target: Any, other: Any) -> None:
     """Take the larger element of each pair into `target`, a tensor or several."""
-    if isinstance(target, Together):
+    if isinstance(target, (Together, Flat)):
         target.maximum_(other)
     elif is_grad_enabled():
         target.copy_(OPS["maximum"].function(target.clone(), other))

@@ -81,3 +81,53 @@ static PyObject *cat(PyObject *module, PyObject *const *args, Py_ssize_t count) 
 
 /* stack(arrays, dim): the same along a new dimension. */
 static PyObject *stack(PyObject *module, PyObject *const *args, Py_ssize_t count) { return joined(args, count, 1); }
+
+enum { MOST_LINED_UP = 256 };
+
+/* Whether a list holds plain, writable memory of one type of floats, of the shapes of those in `like` (unless None), none of it
+ * shared; *total counts the elements. */
+static int in_line(PyObject *list, PyObject *like, Py_ssize_t *total) {
+    if (!PyList_CheckExact(list) || !PyList_GET_SIZE(list) || PyList_GET_SIZE(list) > MOST_LINED_UP) return 0;
+    if (like != Py_None && (!PyList_CheckExact(like) || PyList_GET_SIZE(like) != PyList_GET_SIZE(list))) return 0;
+    PyObject *first = PyList_GET_ITEM(list, 0), *descr = Py_TYPE(first) == array_type ? ((Array *)first)->descr : NULL;
+    if (!descr || (descr != F32 && descr != F64)) return 0;
+    *total = 0;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) {
+        PyObject *one = PyList_GET_ITEM(list, k);
+        if (!writable(one, descr) || (like != Py_None && !of_one_shape(one, PyList_GET_ITEM(like, k)))) return 0;
+        char *from = data_of(one), *to = from + count_of(one) * size_of_element(descr);
+        for (Py_ssize_t j = 0; j < k; j++) {
+            char *other = data_of(PyList_GET_ITEM(list, j));
+            if (from < other + count_of(PyList_GET_ITEM(list, j)) * size_of_element(descr) && other < to) return 0;
+        }
+        *total += count_of(one);
+    }
+    return 1;
+}
+
+/* line_up(arrays, like | None): a fresh array of one dimension with all elements of the arrays in the list; None for
+ * arrays that are not in line. */
+static PyObject *line_up(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t total;
+    if (count != 2 || !in_line(args[0], args[1], &total)) Py_RETURN_NONE;
+    Array *first = (Array *)PyList_GET_ITEM(args[0], 0);
+    PyObject *out = PyObject_CallFunction(numpy_empty, "nO", total, first->descr);
+    if (out) join_loop(args[0], data_of(out), 1, size_of_element(first->descr));
+    return out;
+}
+
+/* lay_out(line, arrays): puts the elements back into the arrays. */
+static PyObject *lay_out(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t total;
+    if (count != 2 || !in_line(args[1], Py_None, &total)) Py_RETURN_FALSE;
+    PyObject *descr = ((Array *)PyList_GET_ITEM(args[1], 0))->descr;
+    if (!readable(args[0], descr) || count_of(args[0]) != total) Py_RETURN_FALSE;
+    const char *from = data_of(args[0]);
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(args[1]); k++) {
+        PyObject *one = PyList_GET_ITEM(args[1], k);
+        Py_ssize_t bytes = count_of(one) * size_of_element(descr);
+        memcpy(data_of(one), from, bytes);
+        from += bytes;
+    }
+    Py_RETURN_TRUE;
+}
