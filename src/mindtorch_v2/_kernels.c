@@ -26,10 +26,38 @@
 #include "_native/kernels/arithmetic.h"
 #include "_native/kernels/rows.h"
 #include "_native/kernels/attention.h"
-#include "_native/kernels/layer_norm.h"
-#include "_native/kernels/channels.h"
 #include "_native/kernels/places.h"
-#include "_native/kernels/pooling.h"
+#include "_native/kernels/shapes.h"
+#define REAL float
+#define KIND F32
+#define NAMED(NAME) NAME##_f32
+#include "_native/kernels/reals.h"
+#undef REAL
+#undef KIND
+#undef NAMED
+#define REAL double
+#define KIND F64
+#define NAMED(NAME) NAME##_f64
+#include "_native/kernels/reals.h"
+
+/* A function that goes by the dtype of one of its arrays. */
+#define EITHER(NAME, PLACE)                                                                                            \
+    static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
+        int twofold = count > PLACE && plain(args[PLACE], F64, 0);                                                     \
+        return twofold ? NAME##_f64(module, args, count) : NAME##_f32(module, args, count);                            \
+    }
+EITHER(layer_norm, 0)
+EITHER(layer_norm_backward, 0)
+EITHER(channel_moments, 0)
+EITHER(channel_affine, 0)
+EITHER(channel_products, 0)
+EITHER(channel_mix, 0)
+EITHER(batch_norm, 0)
+EITHER(max_pool, 4)
+EITHER(put_places, 0)
+EITHER(avg_pool, 4)
+EITHER(avg_pool_backward, 4)
+
 #include "_native/kernels/ordering.h"
 #include "_native/kernels/joining.h"
 #include "_native/kernels/recurrent.h"

@@ -597,10 +597,11 @@ WINDOWS = [
 
 
 @needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("shape", "kernel", "stride", "padding", "dilation", "ceil"), WINDOWS)
-def test_pooling(shape: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool,
+def test_pooling(shape: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, dtype: Any,
                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    x = np.round(2 * normal(*shape))  # with equal values
+    x = np.round(2 * normal(*shape)).astype(dtype)  # with equal values
     x.reshape(-1)[3:5] = np.nan
     windows = kernel, stride, padding, dilation, ceil
     averages = [
@@ -622,12 +623,53 @@ def test_pooling(shape: Any, kernel: Any, stride: Any, padding: Any, dilation: A
 
 
 @needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "size"), [((2, 3, 8, 8), (4, 2)), ((3, 7, 9), (3, 4)), ((2, 3, 11), (4,)), ((2, 5, 6), (7, 1))]
+)
+def test_adaptive_pooling(shape: Any, size: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.round(2 * normal(*shape)).astype(dtype)
+
+    def results() -> list[Any]:
+        values, places = pool.adaptive_max_pool_forward(x, size)
+        means = pool.adaptive_avg_pool_forward(x, size)
+        backward = pool.adaptive_max_pool_backward(values, places, shape, size)
+        return [values, places, means, backward, pool.adaptive_avg_pool_backward(means, shape, size)]
+
+    fused = results()
+    monkeypatch.setattr(pool, "C", None)
+    for got, wanted in zip(fused, results(), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_layers_and_groups_of_either_precision(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight, bias, g = (normal(*s, seed=i).astype(dtype) for i, s in enumerate([(6, 4, 5), (5,), (5,), (6, 4, 5)]))
+    by_channel = weight[:4].copy(), bias[:4].copy()
+
+    def results() -> list[Any]:
+        layer = normalize.layer_norm(x, (5,), weight, bias)
+        slopes = normalize.layer_norm_backward(g, x, (5,), *layer[1:], weight, bias)
+        batch = normalize.batch_norm(x, *by_channel, None, None, True)
+        others = normalize.batch_norm_backward(g, x, by_channel[0], None, None, *batch[1:], True)
+        return [*layer, *slopes, *batch, *others, *normalize.group_norm(x, 2, *by_channel)]
+
+    fused = results()
+    monkeypatch.setattr(normalize, "C", None)
+    for got, wanted in zip(fused, results(), strict=True):
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-4 if dtype is np.float32 else 1e-12, atol=1e-5)
+
+
+@needs_compiled
 def test_pooling_leaves_the_rest_to_numpy() -> None:
     x, out, ones = normal(2, 4, 4), np.empty((2, 2, 2), F32), ((2, 2), (2, 2), (0, 0), (1, 1))
     assert not C.max_pool(*ones, x.astype(float), out, None)
     assert not C.max_pool(*ones, x[:, ::2], out, None)
     assert not C.max_pool((2, 2, 2), *ones[1:], x, out, None)
-    assert not C.avg_pool(ones[0], (0, 2), *ones[2:], x, out, True, 0)
+    assert not C.avg_pool(ones[0], (-1, 2), *ones[2:], x, out, True, 0)
     assert not C.put_places(out, np.full((2, 2, 2), 16), x, 2)  # beyond the plane
 
 

@@ -471,7 +471,7 @@ def _groups_in_one_pass(
     rows: Array, shape: tuple[int, int, int], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array] | None:
     """Groups, a row each, by the compiled loops; None where they do not take the arrays."""
-    if C is None or rows.dtype is not FLOAT32:
+    if C is None:
         return None
     parts = np.empty(rows.shape, rows.dtype), np.empty(len(rows), rows.dtype), np.empty(len(rows), rows.dtype)
     if not C.layer_norm(rows, None, None, float(eps), *parts):

@@ -110,10 +110,15 @@ def adaptive_max_pool_forward(x: Array, output_size: Shape) -> tuple[Array, Arra
     ndim = len(output_size)
     check_adaptive(f"adaptive_max_pool{ndim}d", x.shape, output_size)
     space = x.shape[-ndim:]
+    shape = (*x.shape[:-ndim], *output_size)
+    if C is not None and x.size <= FEW:
+        out: Array = np.empty(shape, x.dtype)
+        where: Array = np.empty(shape, np.int64)
+        if C.max_pool(*_covering(ndim), x, out, where):
+            return out, where
     pool = _even_pool(space, output_size)
     if pool is not None:
         return _max_with_indices(x, pool)
-    shape = (*x.shape[:-ndim], *output_size)
     if 0 in shape:
         return np.empty(shape, x.dtype), np.empty(shape, np.int64)
     places = []
@@ -224,10 +229,13 @@ def adaptive_avg_pool_forward(x: Array, output_size: Shape) -> Array:
     """Mean of each of ``output_size`` windows that together cover the input."""
     ndim = len(output_size)
     check_adaptive(f"adaptive_avg_pool{ndim}d", x.shape, output_size)
+    if C is not None and x.size <= FEW:
+        out: Array = np.empty((*x.shape[:-ndim], *output_size), x.dtype)
+        if C.avg_pool(*_covering(ndim), x, out, False, 0):
+            return out
     pool = _even_pool(x.shape[-ndim:], output_size)
     if pool is not None:
-        means = _means_of_few(x, pool, True, 0)
-        return _average(x, pool, math.prod(pool.kernel)) if means is None else means
+        return _average(x, pool, math.prod(pool.kernel))
     for axis, size in enumerate(output_size, start=x.ndim - ndim):
         starts, ends = _adaptive_windows(x.shape[axis], size)
         x = runs(starts, ends, x.shape[axis]).apply(x, axis) / _along(axis, ends - starts, x)
@@ -238,6 +246,10 @@ def adaptive_avg_pool_forward(x: Array, output_size: Shape) -> Array:
 def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) -> Array:
     """Gradient of ``adaptive_avg_pool_forward`` with respect to its input of shape ``x_shape``."""
     ndim = len(output_size)
+    if C is not None and math.prod(x_shape) <= FEW:
+        out: Array = np.empty(x_shape, grad.dtype)
+        if C.avg_pool_backward(*_covering(ndim), out, grad, False, 0):
+            return out
     pool = _even_pool(x_shape[-ndim:], output_size)
     if pool is not None:
         return _average_backward(grad, x_shape, pool, math.prod(pool.kernel))
@@ -246,6 +258,13 @@ def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) 
         grad = grad / _along(axis, ends - starts, grad)
         grad = runs(starts, ends, x_shape[axis]).transposed().apply(grad, axis)
     return grad
+
+
+@functools.cache
+def _covering(ndim: int) -> tuple[Shape, Shape, Shape, Shape]:
+    """How the compiled loops are told of windows that together cover the input: no stride."""
+    ones, zeros = (1,) * ndim, (0,) * ndim
+    return ones, zeros, zeros, ones
 
 
 def _means_of_few(x: Array, pool: _Pool, count_include_pad: bool, divisor: int) -> Array | None:

@@ -131,12 +131,12 @@ def layer_norm_in_one_pass(
     """``layer_norm`` over any last dimensions, by the compiled loop; None for what it does not take."""
     shape = tuple(normalized_shape)
     lead = x.ndim - len(shape)
-    if C is None or x.dtype is not F32 or lead < 0 or not shape or x.shape[lead:] != shape:
+    if C is None or lead < 0 or not shape or x.shape[lead:] != shape:
         return None
     if (weight is not None and weight.shape != shape) or (bias is not None and bias.shape != shape):
         return None
     column = x.shape[:lead] + (1,) * len(shape)
-    parts = np.empty(x.shape, F32), np.empty(column, F32), np.empty(column, F32)
+    parts = np.empty(x.shape, x.dtype), np.empty(column, x.dtype), np.empty(column, x.dtype)
     return parts if C.layer_norm(x, weight, bias, float(eps), *parts) else None
 
 

@@ -207,7 +207,9 @@ def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any],
     if not unwatched(group) or group["capturable"] or 1 - betas[0] >= 0.5:  # then lerp starts from the other end
         return False
     names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
-    if C is not None and _adam_in_one_pass(params, [[s[n] for s in states] for n in ("step", *names)], group, rate, betas):
+    if C is not None and _adam_in_one_pass(
+        params, [[s[n] for s in states] for n in ("step", *names)], group, rate, betas
+    ):
         return True
     held = []
     for p, state in zip(params, states, strict=True):
@@ -268,12 +270,19 @@ def _adam_numbers(group: dict[str, Any], rate: float, betas: Any, step: float) -
 
 def _adam_rates(group: dict[str, Any], rate: float, betas: Any, kind: str, step: float) -> _Rates:
     decay, decoupled, dtype = group["weight_decay"], group["decoupled_weight_decay"], np.dtype(kind)
-    shrink, *rest = (number(value, dtype) for value in _adam_numbers(group, rate, betas, step))
+    shrink, toward, keep, fresh, root, eps, corrected = (
+        number(value, dtype) for value in _adam_numbers(group, rate, betas, step)
+    )
     return _Rates(
-        shrink if decay != 0 and decoupled else None,
-        number(decay, dtype) if decay != 0 and not decoupled else None,
-        *rest,
-        group["maximize"],
+        shrink=shrink if decay != 0 and decoupled else None,
+        decay=number(decay, dtype) if decay != 0 and not decoupled else None,
+        toward=toward,
+        keep=keep,
+        fresh=fresh,
+        root=root,
+        eps=eps,
+        rate=corrected,
+        maximize=group["maximize"],
     )
 
 

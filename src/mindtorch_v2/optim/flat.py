@@ -136,7 +136,7 @@ def lined_up(columns: list[list[Any]]) -> list[Any] | None:
     Counters, which have no dimension, have to be equal: one number stands for all of them.
     """
     shapes, rows = [t._a for t in columns[0]], []
-    if sum([a.size for a in shapes]) > BLOCK or not all([a.ndim for a in shapes]):
+    if sum([a.size for a in shapes]) > BLOCK or not all(a.ndim for a in shapes):
         return None
     for column in columns:
         if not FAST.issuperset(map(type, column)):

@@ -32,7 +32,7 @@ WIDE static void attention_loop(float *x, Py_ssize_t from, Py_ssize_t to, const 
         float peak = peak_of(x, width);
         if (peak > -INFINITY) {
             SIMD for (Py_ssize_t i = 0; i < width; i++) x[i] = exp_of(x[i] - peak);
-            float share = (float)(1.0 / sum_of(x, width));
+            float share = (float)(1.0 / sum_of_f32(x, width));
             SIMD for (Py_ssize_t i = 0; i < width; i++) x[i] *= share;
         } else {
             no_peak(x, width);
@@ -48,7 +48,7 @@ static void attention_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
 
 WIDE static void attention_backward_loop(float *g, const float *y, Py_ssize_t rows, Py_ssize_t n, float scale) {
     for (Py_ssize_t r = 0; r < rows; r++, g += n, y += n) {
-        float along = (float)dot_of(g, y, n);
+        float along = (float)dot_of_f32(g, y, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) g[i] = (g[i] - along) * y[i] * scale;
     }
 }

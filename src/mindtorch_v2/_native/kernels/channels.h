@@ -1,67 +1,52 @@
 /* Normalisation, pooling and sums by channel. */
 
-/* Arrays of (batch, channels, places), as three counts. A channel of one sample is a run of memory. */
+/* What a loop over channels reads and writes: arrays of that layout, then one REAL for each channel. */
 typedef struct {
-    Py_ssize_t batch, channels, places;
-} Layout;
-
-INLINE int layout_of(PyObject *object, Layout *shape) {
-    Array *a = (Array *)object;
-    if (a->nd < 2) return 0;
-    shape->batch = a->dimensions[0];
-    shape->channels = a->dimensions[1];
-    shape->places = 1;
-    for (int i = 2; i < a->nd; i++) shape->places *= a->dimensions[i];
-    return shape->batch * shape->channels * shape->places > 0;
-}
-
-/* What a loop over channels reads and writes: arrays of that layout, then one float for each channel. */
-typedef struct {
-    const float *g, *x;
-    float *out;
-    const float *means, *as, *bs, *ds;
-    float *first, *second;
+    const REAL *g, *x;
+    REAL *out;
+    const REAL *means, *as, *bs, *ds;
+    REAL *first, *second;
     Layout s;
-} Channels;
+} NAMED(Channels);
 
-WIDE static void moments_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
-    const Channels *a = work;
+WIDE static void NAMED(moments_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Channels) *a = work;
     Layout s = a->s;
     double count = (double)(s.batch * s.places);
     for (Py_ssize_t c = from; c < to; c++) {
         double sum = 0.0, squares = 0.0;
-        for (Py_ssize_t b = 0; b < s.batch; b++) sum += sum_of(a->x + (b * s.channels + c) * s.places, s.places);
-        float mean = (float)(sum / count);
+        for (Py_ssize_t b = 0; b < s.batch; b++) sum += NAMED(sum_of)(a->x + (b * s.channels + c) * s.places, s.places);
+        REAL mean = (REAL)(sum / count);
         for (Py_ssize_t b = 0; b < s.batch; b++)
-            squares += spread_of(a->x + (b * s.channels + c) * s.places, mean, s.places);
+            squares += NAMED(spread_of)(a->x + (b * s.channels + c) * s.places, mean, s.places);
         a->first[c] = mean;
-        a->second[c] = (float)(squares / count);
+        a->second[c] = (REAL)(squares / count);
     }
 }
 
 /* out = x * a + d */
-WIDE static void affine_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
-    const Channels *a = work;
+WIDE static void NAMED(affine_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Channels) *a = work;
     Py_ssize_t places = a->s.places;
     for (Py_ssize_t r = from; r < to; r++) {
-        const float *x = a->x + r * places, scale = a->as[r % a->s.channels], shift = a->ds[r % a->s.channels];
-        float *out = a->out + r * places;
+        const REAL *x = a->x + r * places, scale = a->as[r % a->s.channels], shift = a->ds[r % a->s.channels];
+        REAL *out = a->out + r * places;
         SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = x[i] * scale + shift;
     }
 }
 
 /* For each channel the sum of g and that of g (x - mean). */
-WIDE static void products_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
-    const Channels *a = work;
+WIDE static void NAMED(products_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Channels) *a = work;
     Layout s = a->s;
     for (Py_ssize_t c = from; c < to; c++) {
         double sum = 0.0, product = 0.0;
-        float mean = a->means[c];
+        REAL mean = a->means[c];
         for (Py_ssize_t b = 0; b < s.batch; b++) {
-            const float *gs = a->g + (b * s.channels + c) * s.places, *xs = a->x + (b * s.channels + c) * s.places;
+            const REAL *gs = a->g + (b * s.channels + c) * s.places, *xs = a->x + (b * s.channels + c) * s.places;
             for (Py_ssize_t start = 0; start < s.places; start += PART) {
                 Py_ssize_t stop = s.places - start < PART ? s.places : start + PART;
-                float p = 0.0f, q = 0.0f;
+                REAL p = 0.0f, q = 0.0f;
                 SIMD_SUM(omp simd reduction(+ : p, q)) for (Py_ssize_t i = start; i < stop; i++) {
                     p += gs[i];
                     q += gs[i] * (xs[i] - mean);
@@ -70,122 +55,122 @@ WIDE static void products_part(const void *work, Py_ssize_t from, Py_ssize_t to)
                 product += q;
             }
         }
-        a->first[c] = (float)sum;
-        a->second[c] = (float)product;
+        a->first[c] = (REAL)sum;
+        a->second[c] = (REAL)product;
     }
 }
 
 /* out = g * a + (x - mean) * b + d */
-WIDE static void mix_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
-    const Channels *w = work;
+WIDE static void NAMED(mix_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Channels) *w = work;
     Py_ssize_t places = w->s.places;
     for (Py_ssize_t r = from; r < to; r++) {
         Py_ssize_t c = r % w->s.channels;
-        const float *g = w->g + r * places, *x = w->x + r * places;
-        float *out = w->out + r * places, mean = w->means[c], a = w->as[c], b = w->bs[c], d = w->ds[c];
+        const REAL *g = w->g + r * places, *x = w->x + r * places;
+        REAL *out = w->out + r * places, mean = w->means[c], a = w->as[c], b = w->bs[c], d = w->ds[c];
         SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = g[i] * a + (x[i] - mean) * b + d;
     }
 }
 
-/* Whether args[first] to args[last - 1] are vectors of one float for each channel. */
-INLINE int vectors(PyObject *const *args, int first, int last, Py_ssize_t channels) {
+/* Whether args[first] to args[last - 1] are vectors of one REAL for each channel. */
+INLINE int NAMED(vectors)(PyObject *const *args, int first, int last, Py_ssize_t channels) {
     for (int i = first; i < last; i++)
-        if (!readable(args[i], F32) || count_of(args[i]) != channels) return 0;
+        if (!readable(args[i], KIND) || count_of(args[i]) != channels) return 0;
     return 1;
 }
 
 /* channel_moments(x, mean, variance) */
-static PyObject *channel_moments(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *NAMED(channel_moments)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Layout s;
-    if (count != 3 || !readable(args[0], F32) || !layout_of(args[0], &s) || !vectors(args, 1, 3, s.channels))
+    if (count != 3 || !readable(args[0], KIND) || !layout_of(args[0], &s) || !NAMED(vectors)(args, 1, 3, s.channels))
         Py_RETURN_FALSE;
-    Channels work = {.x = data_of(args[0]), .first = data_of(args[1]), .second = data_of(args[2]), .s = s};
+    NAMED(Channels) work = {.x = data_of(args[0]), .first = data_of(args[1]), .second = data_of(args[2]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    run(moments_part, &work, s.channels, s.batch * s.places, LIGHT);
+    run(NAMED(moments_part), &work, s.channels, s.batch * s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
 
 /* channel_affine(x, scale, shift, out) */
-static PyObject *channel_affine(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *NAMED(channel_affine)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Layout s;
-    if (count != 4 || !readable(args[0], F32) || !layout_of(args[0], &s) || !vectors(args, 1, 3, s.channels) ||
-        !writable(args[3], F32) || count_of(args[3]) != count_of(args[0]))
+    if (count != 4 || !readable(args[0], KIND) || !layout_of(args[0], &s) || !NAMED(vectors)(args, 1, 3, s.channels) ||
+        !writable(args[3], KIND) || count_of(args[3]) != count_of(args[0]))
         Py_RETURN_FALSE;
-    Channels work = {.x = data_of(args[0]), .as = data_of(args[1]), .ds = data_of(args[2]), .out = data_of(args[3]), .s = s};
+    NAMED(Channels) work = {.x = data_of(args[0]), .as = data_of(args[1]), .ds = data_of(args[2]), .out = data_of(args[3]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    run(affine_part, &work, s.batch * s.channels, s.places, LIGHT);
+    run(NAMED(affine_part), &work, s.batch * s.channels, s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
 
 /* channel_products(g, x, mean, sums, products) */
-static PyObject *channel_products(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *NAMED(channel_products)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Layout s;
-    if (count != 5 || !readable(args[0], F32) || !readable(args[1], F32) || !layout_of(args[1], &s) ||
-        count_of(args[0]) != count_of(args[1]) || !vectors(args, 2, 5, s.channels))
+    if (count != 5 || !readable(args[0], KIND) || !readable(args[1], KIND) || !layout_of(args[1], &s) ||
+        count_of(args[0]) != count_of(args[1]) || !NAMED(vectors)(args, 2, 5, s.channels))
         Py_RETURN_FALSE;
-    Channels work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]),
+    NAMED(Channels) work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]),
                      .first = data_of(args[3]), .second = data_of(args[4]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    run(products_part, &work, s.channels, s.batch * s.places, LIGHT);
+    run(NAMED(products_part), &work, s.channels, s.batch * s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
 
 /* channel_mix(g, x, mean, a, b, d, out) */
-static PyObject *channel_mix(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *NAMED(channel_mix)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Layout s;
-    if (count != 7 || !readable(args[0], F32) || !readable(args[1], F32) || !layout_of(args[1], &s) ||
-        count_of(args[0]) != count_of(args[1]) || !vectors(args, 2, 6, s.channels) || !writable(args[6], F32) ||
+    if (count != 7 || !readable(args[0], KIND) || !readable(args[1], KIND) || !layout_of(args[1], &s) ||
+        count_of(args[0]) != count_of(args[1]) || !NAMED(vectors)(args, 2, 6, s.channels) || !writable(args[6], KIND) ||
         count_of(args[6]) != count_of(args[1]))
         Py_RETURN_FALSE;
-    Channels work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]), .as = data_of(args[3]),
+    NAMED(Channels) work = {.g = data_of(args[0]), .x = data_of(args[1]), .means = data_of(args[2]), .as = data_of(args[3]),
                      .bs = data_of(args[4]), .ds = data_of(args[5]), .out = data_of(args[6]), .s = s};
     BEGIN(s.batch * s.channels * s.places)
-    run(mix_part, &work, s.batch * s.channels, s.places, LIGHT);
+    run(NAMED(mix_part), &work, s.batch * s.channels, s.places, LIGHT);
     END
     Py_RETURN_TRUE;
 }
 
 /* One channel: out = (x - mean) * scale + shift */
-WIDE static void shift_channel(const float *x, float *out, float mean, float scale, float shift, Layout s) {
+WIDE static void NAMED(shift_channel)(const REAL *x, REAL *out, REAL mean, REAL scale, REAL shift, Layout s) {
     for (Py_ssize_t b = 0; b < s.batch; b++, x += s.channels * s.places, out += s.channels * s.places)
         SIMD for (Py_ssize_t i = 0; i < s.places; i++) out[i] = (x[i] - mean) * scale + shift;
 }
 
-INLINE int vector_or_none(PyObject *object, Py_ssize_t channels) {
-    return object == Py_None || (writable(object, F32) && count_of(object) == channels);
+INLINE int NAMED(vector_or_none)(PyObject *object, Py_ssize_t channels) {
+    return object == Py_None || (writable(object, KIND) && count_of(object) == channels);
 }
 
 /* batch_norm(x, weight, bias, running_mean, running_var, momentum, eps, out, mean, invstd): normalise by the moments of
  * the batch, which are written into the last two, and move the running ones towards them; by the running ones, which stay,
  * where momentum is None. Weight, bias and, with momentum, running moments may be None. */
-static PyObject *batch_norm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *NAMED(batch_norm)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Layout s;
-    if (count != 10 || !readable(args[0], F32) || !layout_of(args[0], &s) || !writable(args[7], F32) ||
+    if (count != 10 || !readable(args[0], KIND) || !layout_of(args[0], &s) || !writable(args[7], KIND) ||
         count_of(args[7]) != count_of(args[0]))
         Py_RETURN_FALSE;
     int training = args[5] != Py_None;
     for (int i = 1; i < 5; i++)
-        if (!vector_or_none(args[i], s.channels) || (!training && i > 2 && args[i] == Py_None)) Py_RETURN_FALSE;
-    if (training && !vectors(args, 8, 10, s.channels)) Py_RETURN_FALSE;
+        if (!NAMED(vector_or_none)(args[i], s.channels) || (!training && i > 2 && args[i] == Py_None)) Py_RETURN_FALSE;
+    if (training && !NAMED(vectors)(args, 8, 10, s.channels)) Py_RETURN_FALSE;
     double momentum = training ? PyFloat_AsDouble(args[5]) : 0.0, eps = PyFloat_AsDouble(args[6]);
     if (PyErr_Occurred()) return NULL;
-    const float *x = data_of(args[0]);
-    float *vector[4], *out = data_of(args[7]);
+    const REAL *x = data_of(args[0]);
+    REAL *vector[4], *out = data_of(args[7]);
     for (int i = 0; i < 4; i++) vector[i] = args[i + 1] == Py_None ? NULL : data_of(args[i + 1]);
-    float *mean = data_of(args[training ? 8 : 3]), *var = data_of(args[training ? 9 : 4]);
+    REAL *mean = data_of(args[training ? 8 : 3]), *var = data_of(args[training ? 9 : 4]);
     double n = (double)(s.batch * s.places);
-    if (training) moments_part(&(Channels){.x = x, .first = mean, .second = var, .s = s}, 0, s.channels);
+    if (training) NAMED(moments_part)(&(NAMED(Channels)){.x = x, .first = mean, .second = var, .s = s}, 0, s.channels);
     for (Py_ssize_t c = 0; c < s.channels; c++) {
         double batch[] = {mean[c], var[c] * (n / (n - 1))};
         for (int i = 0; training && i < 2; i++)
-            if (vector[2 + i]) vector[2 + i][c] = (float)(vector[2 + i][c] * (1 - momentum) + batch[i] * momentum);
-        float invstd = (float)(1 / sqrt(var[c] + eps));
+            if (vector[2 + i]) vector[2 + i][c] = (REAL)(vector[2 + i][c] * (1 - momentum) + batch[i] * momentum);
+        REAL invstd = (REAL)(1 / sqrt(var[c] + eps));
         if (training) var[c] = invstd;
-        float scale = vector[0] ? invstd * vector[0][c] : invstd, shift = vector[1] ? vector[1][c] : 0.0f;
-        shift_channel(x + c * s.places, out + c * s.places, mean[c], scale, shift, s);
+        REAL scale = vector[0] ? invstd * vector[0][c] : invstd, shift = vector[1] ? vector[1][c] : 0.0f;
+        NAMED(shift_channel)(x + c * s.places, out + c * s.places, mean[c], scale, shift, s);
     }
     Py_RETURN_TRUE;
 }

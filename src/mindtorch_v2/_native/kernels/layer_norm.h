@@ -1,11 +1,11 @@
 /* Normalisation of rows. */
 
-WIDE static void layer_norm_loop(const float *x, const float *w, const float *b, float *out, float *means, float *rstds,
-                                 float eps, Py_ssize_t rows, Py_ssize_t n) {
+WIDE static void NAMED(layer_norm_loop)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *means, REAL *rstds,
+                                 REAL eps, Py_ssize_t rows, Py_ssize_t n) {
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
-        float mean = (float)(sum_of(x, n) / (double)n);
+        REAL mean = (REAL)(NAMED(sum_of)(x, n) / (double)n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - mean;
-        float rstd = (float)(1.0 / sqrt(dot_of(out, out, n) / (double)n + (double)eps));
+        REAL rstd = (REAL)(1.0 / sqrt(NAMED(dot_of)(out, out, n) / (double)n + (double)eps));
         means[r] = mean;
         rstds[r] = rstd;
         if (w && b) {
@@ -20,39 +20,39 @@ WIDE static void layer_norm_loop(const float *x, const float *w, const float *b,
 }
 
 typedef struct {
-    const float *x, *w, *b;
-    float *out, *means, *rstds, eps;
+    const REAL *x, *w, *b;
+    REAL *out, *means, *rstds, eps;
     Py_ssize_t n;
-} Normalized;
+} NAMED(Normalized);
 
-static void layer_norm_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
-    const Normalized *a = work;
-    layer_norm_loop(a->x + from * a->n, a->w, a->b, a->out + from * a->n, a->means + from, a->rstds + from, a->eps,
+static void NAMED(layer_norm_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Normalized) *a = work;
+    NAMED(layer_norm_loop)(a->x + from * a->n, a->w, a->b, a->out + from * a->n, a->means + from, a->rstds + from, a->eps,
                     to - from, a->n);
 }
 
-INLINE int optional(PyObject *object, Py_ssize_t n, float **data) {
+INLINE int NAMED(optional)(PyObject *object, Py_ssize_t n, REAL **data) {
     *data = NULL;
     if (object == Py_None) return 1;
-    if (!readable(object, F32) || count_of(object) != n) return 0;
+    if (!readable(object, KIND) || count_of(object) != n) return 0;
     *data = data_of(object);
     return 1;
 }
 
 /* layer_norm(x, weight | None, bias | None, eps, out, mean, rstd) */
-static PyObject *layer_norm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 7 || !readable(args[0], F32) || !PyFloat_CheckExact(args[3])) Py_RETURN_FALSE;
+static PyObject *NAMED(layer_norm)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 7 || !readable(args[0], KIND) || !PyFloat_CheckExact(args[3])) Py_RETURN_FALSE;
     for (int i = 4; i < 7; i++)
-        if (!writable(args[i], F32)) Py_RETURN_FALSE;
+        if (!writable(args[i], KIND)) Py_RETURN_FALSE;
     Py_ssize_t total = count_of(args[0]), rows = count_of(args[5]);
     if (total == 0 || total != count_of(args[4]) || rows != count_of(args[6]) || rows == 0 || total % rows)
         Py_RETURN_FALSE;
     Py_ssize_t n = total / rows;
-    float *w, *b, eps = (float)PyFloat_AS_DOUBLE(args[3]);
-    if (!optional(args[1], n, &w) || !optional(args[2], n, &b)) Py_RETURN_FALSE;
-    Normalized work = {data_of(args[0]), w, b, data_of(args[4]), data_of(args[5]), data_of(args[6]), eps, n};
+    REAL *w, *b, eps = (REAL)PyFloat_AS_DOUBLE(args[3]);
+    if (!NAMED(optional)(args[1], n, &w) || !NAMED(optional)(args[2], n, &b)) Py_RETURN_FALSE;
+    NAMED(Normalized) work = {data_of(args[0]), w, b, data_of(args[4]), data_of(args[5]), data_of(args[6]), eps, n};
     BEGIN(total)
-    run(layer_norm_part, &work, rows, n, HEAVY);
+    run(NAMED(layer_norm_part), &work, rows, n, HEAVY);
     END
     Py_RETURN_TRUE;
 }
@@ -60,23 +60,23 @@ static PyObject *layer_norm(PyObject *module, PyObject *const *args, Py_ssize_t 
 #define GROUP 64 /* rows whose share in the gradient of a weight is added up in single precision */
 
 /* `work` has room for 3 n floats. */
-WIDE static void layer_norm_backward_loop(const float *g, const float *x, const float *means, const float *rstds,
-                                          const float *w, float *dx, double *dw, double *db, float *work,
+WIDE static void NAMED(layer_norm_backward_loop)(const REAL *g, const REAL *x, const REAL *means, const REAL *rstds,
+                                          const REAL *w, REAL *dx, double *dw, double *db, REAL *work,
                                           Py_ssize_t rows, Py_ssize_t n) {
-    float *xhat = work, *pw = work + n, *pb = work + 2 * n;
-    memset(pw, 0, 2 * n * sizeof(float));
+    REAL *xhat = work, *pw = work + n, *pb = work + 2 * n;
+    memset(pw, 0, 2 * n * sizeof(REAL));
     for (Py_ssize_t r = 0; r < rows; r++, g += n, x += n) {
-        float mean = means[r], rstd = rstds[r];
+        REAL mean = means[r], rstd = rstds[r];
         SIMD for (Py_ssize_t i = 0; i < n; i++) {
             xhat[i] = (x[i] - mean) * rstd;
             pw[i] += g[i] * xhat[i];
             pb[i] += g[i];
         }
         if (dx) {
-            float level = 0.0f, along = 0.0f;
+            REAL level = 0.0f, along = 0.0f;
             SIMD for (Py_ssize_t i = 0; i < n; i++) dx[i] = w ? g[i] * w[i] : g[i];
-            level = (float)(sum_of(dx, n) / (double)n);
-            along = (float)(dot_of(dx, xhat, n) / (double)n);
+            level = (REAL)(NAMED(sum_of)(dx, n) / (double)n);
+            along = (REAL)(NAMED(dot_of)(dx, xhat, n) / (double)n);
             SIMD for (Py_ssize_t i = 0; i < n; i++) dx[i] = (dx[i] - level - xhat[i] * along) * rstd;
             dx += n;
         }
@@ -91,27 +91,27 @@ WIDE static void layer_norm_backward_loop(const float *g, const float *x, const 
 }
 
 /* layer_norm_backward(g, x, mean, rstd, weight | None, dx | None, dw | None, db | None) */
-static PyObject *layer_norm_backward(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *NAMED(layer_norm_backward)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 8) Py_RETURN_FALSE;
     for (int i = 0; i < 4; i++)
-        if (!readable(args[i], F32)) Py_RETURN_FALSE;
+        if (!readable(args[i], KIND)) Py_RETURN_FALSE;
     Py_ssize_t total = count_of(args[1]), rows = count_of(args[2]);
     if (rows == 0 || total == 0 || total % rows || total != count_of(args[0]) || rows != count_of(args[3]))
         Py_RETURN_FALSE;
     Py_ssize_t n = total / rows;
-    float *w, *dx, *dw, *db;
-    if (!optional(args[4], n, &w) || !optional(args[5], total, &dx) || !optional(args[6], n, &dw) ||
-        !optional(args[7], n, &db))
+    REAL *w, *dx, *dw, *db;
+    if (!NAMED(optional)(args[4], n, &w) || !NAMED(optional)(args[5], total, &dx) || !NAMED(optional)(args[6], n, &dw) ||
+        !NAMED(optional)(args[7], n, &db))
         Py_RETURN_FALSE;
     double *sums = PyMem_RawCalloc(2 * n, sizeof(double));
-    float *work = PyMem_RawMalloc(3 * n * sizeof(float));
+    REAL *work = PyMem_RawMalloc(3 * n * sizeof(REAL));
     if (sums && work) {
         BEGIN(total)
-        layer_norm_backward_loop(data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(args[3]), w, dx, sums,
+        NAMED(layer_norm_backward_loop)(data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(args[3]), w, dx, sums,
                                  sums + n, work, rows, n);
         for (Py_ssize_t i = 0; i < n; i++) {
-            if (dw) dw[i] = (float)sums[i];
-            if (db) db[i] = (float)sums[n + i];
+            if (dw) dw[i] = (REAL)sums[i];
+            if (db) db[i] = (REAL)sums[n + i];
         }
         END
     }

@@ -59,7 +59,7 @@ static PyObject *gru_step(PyObject *module, PyObject *const *args, Py_ssize_t co
     Py_ssize_t h = last_of(args[5]), total = count_of(args[5]);
     float *bias;
     if (total == 0 || count_of(args[0]) != 3 * total || count_of(args[1]) != 3 * total ||
-        count_of(args[3]) != total || count_of(args[4]) != total || !optional(args[2], h, &bias))
+        count_of(args[3]) != total || count_of(args[4]) != total || !optional_f32(args[2], h, &bias))
         Py_RETURN_FALSE;
     BEGIN(total)
     gru_loop(data_of(args[0]), data_of(args[1]), bias, data_of(args[3]), data_of(args[4]), data_of(args[5]), total / h,

@@ -5,11 +5,11 @@
 #define LANES 32
 
 /* The sum of TERM for j in [0, n), in many sums that are added up in double precision before they grow long. */
-#define SUMMED(TERM)                                                                                                   \
+#define SUMMED(TYPE, TERM)                                                                                                   \
     double total = 0.0;                                                                                                \
     Py_ssize_t i = 0, j;                                                                                               \
     while (i + LANES <= n) {                                                                                           \
-        float sums[LANES] = {0};                                                                                       \
+        TYPE sums[LANES] = {0};                                                                                        \
         for (Py_ssize_t stop = i + PART < n ? i + PART : n; i + LANES <= stop; i += LANES)                             \
             for (int k = 0; k < LANES; k++) {                                                                          \
                 j = i + k;                                                                                             \
@@ -22,9 +22,15 @@
     for (j = i; j < n; j++) total += TERM;                                                                             \
     return total;
 
-INLINE double sum_of(const float *x, Py_ssize_t n) { SUMMED(x[j]) }
-INLINE double dot_of(const float *x, const float *y, Py_ssize_t n) { SUMMED(x[j] * y[j]) }
-INLINE double spread_of(const float *x, float mean, Py_ssize_t n) { SUMMED((x[j] - mean) * (x[j] - mean)) }
+#define SUMS(KIND, TYPE)                                                                                               \
+    INLINE double sum_of_##KIND(const TYPE *x, Py_ssize_t n) { SUMMED(TYPE, x[j]) }                                    \
+    INLINE double dot_of_##KIND(const TYPE *x, const TYPE *y, Py_ssize_t n) { SUMMED(TYPE, x[j] * y[j]) }              \
+    INLINE double spread_of_##KIND(const TYPE *x, TYPE mean, Py_ssize_t n) {                                           \
+        SUMMED(TYPE, (x[j] - mean) * (x[j] - mean))                                                                    \
+    }
+
+SUMS(f32, float)
+SUMS(f64, double)
 
 /* The largest; nan is passed over, and shows in the differences from it. */
 INLINE float peak_of(const float *x, Py_ssize_t n) {
@@ -34,7 +40,7 @@ INLINE float peak_of(const float *x, Py_ssize_t n) {
 }
 
 WIDE static void sum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_t n) {
-    for (Py_ssize_t r = 0; r < rows; r++) out[r] = (float)sum_of(x + r * n, n);
+    for (Py_ssize_t r = 0; r < rows; r++) out[r] = (float)sum_of_f32(x + r * n, n);
 }
 
 #define SHORT 64
@@ -51,7 +57,7 @@ WIDE static void sum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_
         }                                                                                                              \
         SIMD for (Py_ssize_t i = 0; i < group * n; i++) shelf[i] = exp_of(out[i]);                                     \
         for (Py_ssize_t r = 0; r < group; r++) {                                                                       \
-            double sum = sum_of(shelf + r * n, n);                                                                     \
+            double sum = sum_of_f32(shelf + r * n, n);                                                                     \
             FINISH                                                                                                     \
         }                                                                                                              \
     }
@@ -65,7 +71,7 @@ WIDE static void softmax_loop(const float *x, float *out, Py_ssize_t rows, Py_ss
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
         float peak = peak_of(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i] - peak);
-        float scale = (float)(1.0 / sum_of(out, n));
+        float scale = (float)(1.0 / sum_of_f32(out, n));
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] *= scale;
     }
 }
@@ -78,21 +84,21 @@ WIDE static void log_softmax_loop(const float *x, float *out, Py_ssize_t rows, P
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
         float peak = peak_of(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i] - peak);
-        float level = (float)log(sum_of(out, n));
+        float level = (float)log(sum_of_f32(out, n));
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - peak - level;
     }
 }
 
 WIDE static void softmax_backward_loop(const float *g, const float *y, float *out, Py_ssize_t rows, Py_ssize_t n) {
     for (Py_ssize_t r = 0; r < rows; r++, g += n, y += n, out += n) {
-        float along = (float)dot_of(g, y, n);
+        float along = (float)dot_of_f32(g, y, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = (g[i] - along) * y[i];
     }
 }
 
 WIDE static void log_softmax_backward_loop(const float *g, const float *y, float *out, Py_ssize_t rows, Py_ssize_t n) {
     for (Py_ssize_t r = 0; r < rows; r++, g += n, y += n, out += n) {
-        float level = (float)sum_of(g, n);
+        float level = (float)sum_of_f32(g, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] - exp_of(y[i]) * level;
     }
 }

@@ -1,0 +1,5 @@
+/* Loops over single and, included once more, double precision: REAL is the type of an element, KIND its dtype, and NAMED
+ * makes names for each. */
+#include "layer_norm.h"
+#include "channels.h"
+#include "pooling.h"
