@@ -228,20 +228,20 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
         return
     base = op.base
     kernel = base.ufunc if base.ufunc is not None else base.kernel
-    if base.rule in (None, "compare") or not takes_out(kernel) or any(a.type == "Tensor?" for a in tensors):
+    if base.rule is None or not takes_out(kernel) or any(a.type == "Tensor?" for a in tensors):
         return
     names = [t.python_name for t in tensors]
     lines.add(f"if {' and '.join([plain(n) for n in names] + _in_place_guards(base))}:")
     lines.depth += 1
     _find_graph(lines, op, quiet, names[1:])
     lines.add(*(f"a{i} = {n}._a" for i, n in enumerate(names)))
-    fits = _dtype_guard(base)
+    fits = "a0.dtype is BOOL" if base.rule == "compare" else _dtype_guard(base)  # which then holds the truth values
     same = [f"a{i}.dtype is a0.dtype" for i in range(1, len(names))]
     shape = [f"(a{i}.shape == a0.shape or FITS(a{i}, a0))" for i in range(1, len(names))]
     lines.add(f"if {' and '.join([*same, *shape, *([fits] if fits else [])]) or 'True'}:")
     _mutating_case(lines, op, flags, recorded, _write_call(base), names)
     lines.depth -= 1
-    if len(names) == 2 and base.takes_numbers:
+    if len(names) == 2 and base.takes_numbers and base.rule != "compare":
         other = names[1]
         tests = [plain(first), *_in_place_guards(base), number(other)]
         lines.add(f"elif {' and '.join(tests)}:")

@@ -169,6 +169,8 @@ static PyMethodDef methods[] = {
     METHOD("gelu_tanh", gelu_tanh),
     METHOD("silu", silu),
     METHOD("relu", relu),
+    METHOD("sign", sign),
+    METHOD("rsqrt", rsqrt),
     METHOD("hardswish", hardswish),
     METHOD("softplus", softplus),
     METHOD("log_sigmoid", log_sigmoid),

@@ -57,6 +57,8 @@ def or_not_implemented(function: Callable[..., Any], numbers: bool = True) -> Ca
         if not isinstance(self, Tensor):
             raise TypeError(f"an operator of Tensor was called on a {type(self).__name__}")
         for value in other:
+            if numbers and isinstance(value, np.number):
+                return function(self, value.item())
             if not isinstance(value, operands) and not hasattr(type(value), "__torch_function__"):
                 return NotImplemented
         return function(self, *other)
@@ -133,11 +135,15 @@ def _looked_up(method: Any) -> tuple[Any, ...]:
 
 
 def _read_untraced() -> None:
-    """Have what tensors have as attributes found as operators are: their functions are not traced."""
+    """Have what tensors have as attributes, and methods that are like them, found as operators are: their functions are
+    not traced."""
     for name, held in list(vars(Tensor).items()):
         if type(held) is property:
             written = [part and HELPER.operator(part) for part in (held.fset, held.fdel)]
             setattr(Tensor, name, property(HELPER.reader(name, held.fget), *written))
+    for name in "size dim numel element_size stride is_contiguous data_ptr storage_offset".split():
+        setattr(Tensor, name, HELPER.reader(name, vars(Tensor)[name]))
+    Tensor.ndimension, Tensor.nelement = vars(Tensor)["dim"], vars(Tensor)["numel"]
 
 
 def bind_operators() -> None:

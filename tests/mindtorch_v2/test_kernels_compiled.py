@@ -386,6 +386,35 @@ def test_stand_ins_do_what_ufuncs_do(ufunc: np.ufunc, kind: type) -> None:
         assert_same(np.asarray(stand_in(number, number)), np.asarray(ufunc(number, number)))
 
 
+SPREAD = [(), (1,), (4,), (1, 4), (3, 1), (3, 4), (2, 3, 4), (2, 1, 4), (2, 3, 1), (1, 3, 1), (0, 4), (3, 0)]
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", SPREAD)
+def test_stand_ins_spread_the_second_array_over_the_first(shape: tuple[int, ...], kind: type) -> None:
+    x = (9 * normal(*shape)).astype(kind)
+    for other in SPREAD:
+        y = (9 * normal(*other, seed=1)).astype(kind)
+        for ufunc in (np.subtract, np.less):
+            try:
+                wanted = np.asarray(ufunc(x, y))
+            except ValueError:
+                with pytest.raises(ValueError, match="broadcast"):
+                    compiled.stand_in(ufunc)(x, y)
+            else:
+                assert_same(np.asarray(compiled.stand_in(ufunc)(x, y)), wanted)
+
+
+@needs_compiled
+def test_what_is_spread_may_lie_in_the_memory_written_to() -> None:
+    for part in (np.s_[:1], np.s_[1], np.s_[:, :1], np.s_[-1:, -1:]):
+        a = np.arange(12.0).reshape(3, 4)
+        wanted = a + a[part]
+        compiled.stand_in(np.add)(a, a[part], out=a)
+        assert_same(a, wanted)
+
+
 @needs_compiled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ufunc", [u for u in compiled.STAND_INS if u.nin == 1], ids=lambda ufunc: ufunc.__name__)

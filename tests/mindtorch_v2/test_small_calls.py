@@ -117,6 +117,52 @@ def test_bounds_keep_nan() -> None:
     assert got[1:].tolist() == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [4, 2000])
+def test_signs_roots_and_bounds_of_floats(dtype: Any, size: int) -> None:
+    x = torch.tensor([-4.0, -0.0, 0.25, float("nan")], dtype=dtype).repeat(size // 4)
+    for t in (x, x.repeat_interleave(2)[::2]):
+        assert t.sign()[:4].tolist() == [-1.0, 0.0, 1.0, 0.0]
+        assert t.rsqrt()[1:3].tolist() == [-float("inf"), 2.0]
+        assert t.clamp(-1, 0.125)[:3].tolist() == [-1.0, 0.0, 0.125]
+        assert t.relu()[:3].tolist() == [0.0, 0.0, 0.25]
+        assert t.clamp(max=0).isnan().sum() == size // 4
+    assert torch.tensor(-2.0, dtype=dtype).sign().item() == -1.0
+
+
+def test_truth_values_change_in_place() -> None:
+    x, y = torch.tensor([True, True, False]), torch.tensor([True, False, False])
+    assert x.logical_and_(y) is x
+    assert x.tolist() == [True, False, False]
+    assert x.logical_or_(torch.tensor([True])).tolist() == [True, True, True]
+    assert x.eq_(y).tolist() == [True, False, False]
+    assert torch.tensor([1.0, 0.0]).logical_and_(torch.tensor([True, True])).tolist() == [1.0, 0.0]
+    assert x._version == 3
+
+
+@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2), np.uint8(2)])
+def test_numbers_of_numpy_are_numbers(number: Any) -> None:
+    x = torch.tensor([1.0, 3.0], requires_grad=True)
+    y = x * number / number + number
+    assert y.dtype is torch.float32
+    assert y.tolist() == [3.0, 5.0]
+    assert (number - x).tolist() == [1.0, -1.0]
+    assert (x < number).tolist() == [True, False]
+    assert (x * number).grad_fn._saved_other == 2
+
+
+def test_attributes_read_as_methods() -> None:
+    x = torch.zeros(3, 4, dtype=torch.int16)
+    part = x[1:, ::2].t()
+    assert (part.stride(), part.stride(0), part.storage_offset(), part.is_contiguous()) == ((2, 4), 2, 4, False)
+    assert (part.size(), part.size(-1), part.dim(), part.ndimension()) == ((2, 2), 2, 2, 2)
+    assert (part.numel(), part.nelement(), part.element_size(), part.is_cuda) == (4, 4, 2, False)
+    assert part.data_ptr() == x.data_ptr() + 8
+    assert (torch.empty(2, 0).stride(), torch.empty(0).data_ptr(), torch.ones(()).stride()) == ((1, 1), 0, ())
+    assert torch.Tensor.stride(x) == (4, 1)
+    assert torch.ones(2, 2, device="meta").stride() == (2, 1)
+
+
 RANGES: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
     ((5,), {}), ((0,), {}), ((2, 7), {}), ((2, 9, 3), {}), ((2.5,), {}), ((0, 1, 0.25), {}), ((1.0, 4), {}),
     ((5,), {"dtype": torch.float32}), ((1, 5), {"dtype": torch.int32}), ((5,), {"dtype": torch.bfloat16}),

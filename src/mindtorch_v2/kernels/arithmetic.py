@@ -4,18 +4,19 @@ numbers, signs, fused forms. Arrays come promoted to one dtype; ``out`` may be t
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from .compiled import F32, in_one_sum, stand_in
+from .compiled import F32, MANY_DOUBLES, C, in_one_pass, in_one_sum, stand_in
 from .passes import FLOATS, NUMBERS, at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
 
+_in_one_pass = functools.partial(in_one_pass, doubles=MANY_DOUBLES)
 _add, _subtract, _multiply, _divide = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.divide))
-_greater, _less = stand_in(np.greater), stand_in(np.less)
 _maximum, _minimum = stand_in(np.maximum), stand_in(np.minimum)
 
 # Quotients below this one of two float32, divided in float64, are cut to the same whole number as the true ones: the
@@ -170,6 +171,7 @@ def power(a: Any, b: Any, out: Any = None) -> Any:
     return np.positive(np.where(b < 0, np.where(np.abs(a) == 1, odd, 0).astype(a.dtype), result), out=out)
 
 
+@_in_one_pass
 def rsqrt(a: Any, out: Any = None) -> Any:
     root = np.sqrt(a, out=out)
     return np.reciprocal(root, out=root if isinstance(root, np.ndarray) else None)
@@ -178,13 +180,11 @@ def rsqrt(a: Any, out: Any = None) -> Any:
 # --- signs ------------------------------------------------------------------------------------------------------------
 
 
+@_in_one_pass
 def sign(a: Any, out: Any = None) -> Any:
     """-1, 0 or 1; 0 for nan, where NumPy gives nan."""
     if a.dtype.kind == "b":
         return np.positive(a.view(np.uint8), out=None if out is None else out.view(np.uint8)).astype(bool)
-    if out is None and a.dtype in FLOATS and a.ndim:
-        zero = FLOATS[a.dtype].zero
-        return np.subtract(_greater(a, zero).view(np.int8), _less(a, zero).view(np.int8)).astype(a.dtype)
     result = np.empty_like(a) if out is None else out
     above, below = np.greater(a, 0), np.less(a, 0)
     return np.subtract(above.view(np.int8), below.view(np.int8), out=result, casting="unsafe")
@@ -262,7 +262,7 @@ def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
     """At least ``low``, then at most ``high``; either may be None, or an array."""
     if low is None and high is None:
         raise ValueError("no bound")
-    if a.size <= 512 and type(low) in _PLAIN and type(high) in _PLAIN and a.dtype in FLOATS:
+    if a.size <= _FEW_BOUNDED and type(low) in _PLAIN and type(high) in _PLAIN and a.dtype in FLOATS:
         return _clamp_few(a, low, high, out, FLOATS[a.dtype])
     if low is not None:
         a = np.maximum(a, low, out=out) if _is_array(low) else at_least(a, low, out)
@@ -274,11 +274,13 @@ def clamp(a: Any, low: Any, high: Any, out: Any = None) -> Any:
     return np.minimum(a, high, out=out if out is not None and np.broadcast(a, high).shape == out.shape else None)
 
 
+# NumPy's loops for an array and a number are slow; compiled ones are not.
+_FEW_BOUNDED = 512 if C is None else 1 << 62
 _PLAIN = frozenset((int, float, type(None)))
 
 
 def _clamp_few(a: Any, low: Any, high: Any, out: Any, numbers: Any) -> Any:
-    """Few elements and plain numbers."""
+    """Plain numbers, and few elements where nothing is compiled."""
     if low is None:
         return _minimum(a, numbers[high], out=out)
     a = _maximum(a, numbers[low], out=out)

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-FEW_DOUBLES = 1024
+FEW_DOUBLES, MANY_DOUBLES = 1024, 16384
 Function = Callable[..., Any]
 
 
@@ -65,15 +65,15 @@ def unsqueezed(a: Any, dim: int) -> Any:
     return a.reshape((*a.shape[:dim], 1, *a.shape[dim:])) if made is None else made
 
 
-def in_one_pass(function: Function) -> Function:
-    """``function(x, out=None)``, by the compiled loop of its name where that takes the arrays."""
+def in_one_pass(function: Function, doubles: int = FEW_DOUBLES) -> Function:
+    """``function(x, out=None)``, by the compiled loop of its name where that takes the arrays, so many doubles at most."""
     loop = getattr(C, function.__name__, None)
     if loop is None:
         return function
 
     @functools.wraps(function)
     def fused(x: Any, out: Any = None) -> Any:
-        if type(x) is np.ndarray and (x.dtype is F32 or (x.dtype is F64 and x.size <= FEW_DOUBLES)):
+        if type(x) is np.ndarray and (x.dtype is F32 or (x.dtype is F64 and x.size <= doubles)):
             result = np.empty_like(x) if out is None else out
             # The same memory in the other order is as plain, so that both orders give the same values.
             if loop(x, result) or loop(x.T, result.T):

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import C, stand_in
+
 BLOCK = 1 << 16  # elements: an input, a result and a temporary of float32 fill most of a second-level cache
 
 Array = np.ndarray[Any, Any]
@@ -140,6 +142,8 @@ _WIDE = 1 << 14  # elements: a row of bounds that is read again and again from t
 def _limited(ufunc: Any, x: Any, bound: Any, out: Any) -> Any:
     """``ufunc`` of ``x`` and a bound: for many elements the bound is a row, broadcast, so that one call does it."""
     bound = bound.item() if isinstance(bound, np.ndarray) else bound
+    if C is not None and x.dtype in FLOATS:
+        return stand_in(ufunc)(x, number(bound, x.dtype), out=out)
     if x.size <= 512 or not x.flags.c_contiguous or (out is not None and not out.flags.c_contiguous):
         return ufunc(x, number(bound, x.dtype), out=out)
     result = np.empty_like(x, subok=False) if out is None else out

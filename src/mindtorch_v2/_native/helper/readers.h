@@ -12,8 +12,11 @@ static struct {
     Py_ssize_t shared_offset;
     PyObject *kept_name; /* of the grad that a tensor has which is no leaf that requires one */
     Py_ssize_t grad_offset;
-    int known; /* pairs of the dict that were asked for */
-    PyObject *numpy[MOST_DTYPES], *ours[MOST_DTYPES];
+    int known; /* dtypes that were asked for */
+    struct {
+        PyObject *numpy, *ours;
+        Py_ssize_t bytes; /* of an element */
+    } dtypes_known[MOST_DTYPES];
 } reading;
 
 static inline PyObject *slot_of(PyObject *tensor, Py_ssize_t offset) { return *(PyObject **)((char *)tensor + offset); }
@@ -43,20 +46,83 @@ static PyObject *read_shape(PyObject *tensor) {
     return size;
 }
 
-static PyObject *read_dtype(PyObject *tensor) {
-    Array *a = plain_array(tensor);
+/* Which of the known dtypes an array has; -1 where there is no array, or where Python has to find out. */
+static int dtype_of(Array *a) {
     if (!a)
-        return NULL;
+        return -1;
     for (int i = 0; i < reading.known; i++)
-        if (reading.numpy[i] == a->dtype)
-            return Py_NewRef(reading.ours[i]);
-    PyObject *found = PyDict_GetItemWithError(reading.dtypes, a->dtype);
-    if (found && reading.known < MOST_DTYPES) {
-        reading.numpy[reading.known] = Py_NewRef(a->dtype);
-        reading.ours[reading.known++] = Py_NewRef(found);
-    }
-    return Py_XNewRef(found);
+        if (reading.dtypes_known[i].numpy == a->dtype)
+            return i;
+    PyObject *found = reading.known < MOST_DTYPES ? PyDict_GetItemWithError(reading.dtypes, a->dtype) : NULL;
+    PyObject *bytes = found ? PyObject_GetAttrString(a->dtype, "itemsize") : NULL;
+    if (!bytes)
+        return -1;
+    int i = reading.known++;
+    reading.dtypes_known[i].numpy = Py_NewRef(a->dtype);
+    reading.dtypes_known[i].ours = Py_NewRef(found);
+    reading.dtypes_known[i].bytes = PyLong_AsSsize_t(bytes);
+    Py_DECREF(bytes);
+    return i;
 }
+
+static PyObject *read_dtype(PyObject *tensor) {
+    int i = dtype_of(plain_array(tensor));
+    return i < 0 ? NULL : Py_NewRef(reading.dtypes_known[i].ours);
+}
+
+static PyObject *read_element_size(PyObject *tensor) {
+    int i = dtype_of(plain_array(tensor));
+    return i < 0 ? NULL : PyLong_FromSsize_t(reading.dtypes_known[i].bytes);
+}
+
+static Py_ssize_t count_of(Array *a) {
+    Py_ssize_t count = 1;
+    for (int i = 0; i < a->ndim; i++)
+        count *= a->shape[i];
+    return count;
+}
+
+static PyObject *read_numel(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    return a ? PyLong_FromSsize_t(count_of(a)) : NULL;
+}
+
+static PyObject *read_stride(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    int number = dtype_of(a);
+    if (number < 0 || count_of(a) == 0)
+        return NULL;
+    PyObject *strides = PyTuple_New(a->ndim);
+    for (int i = 0; strides && i < a->ndim; i++) {
+        PyObject *n = PyLong_FromSsize_t(a->strides[i] / reading.dtypes_known[number].bytes);
+        if (!n)
+            Py_CLEAR(strides);
+        else
+            PyTuple_SET_ITEM(strides, i, n);
+    }
+    return strides;
+}
+
+static PyObject *read_is_contiguous(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    return a ? PyBool_FromLong(a->flags & 1) : NULL;
+}
+
+static PyObject *read_data_ptr(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    return a ? PyLong_FromVoidPtr(count_of(a) ? a->data : NULL) : NULL;
+}
+
+/* By the array that owns the memory, where all between are arrays. */
+static PyObject *read_storage_offset(PyObject *tensor) {
+    Array *a = plain_array(tensor), *owner = a;
+    int i = dtype_of(a);
+    while (i >= 0 && owner->base && Py_TYPE(owner->base) == ndarray)
+        owner = (Array *)owner->base;
+    return i < 0 || owner->base ? NULL : PyLong_FromSsize_t((a->data - owner->data) / reading.dtypes_known[i].bytes);
+}
+
+static PyObject *read_false(PyObject *tensor) { return Py_NewRef(Py_False); }
 
 static PyObject *read_ndim(PyObject *tensor) {
     Array *a = plain_array(tensor);
@@ -128,9 +194,15 @@ static PyType_Spec extents_spec = {"mindtorch_v2._helper.Extents", 0, 0,
 static const struct {
     const char *name;
     Reader read;
-} readers[] = {{"shape", read_shape},   {"dtype", read_dtype},       {"ndim", read_ndim},
-               {"device", read_device}, {"grad_fn", read_grad_fn},   {"requires_grad", read_requires_grad},
-               {"grad", read_grad},     {"is_leaf", read_is_leaf},   {"data", read_data},
+} readers[] = {{"shape", read_shape},         {"dtype", read_dtype},
+               {"ndim", read_ndim},           {"device", read_device},
+               {"grad_fn", read_grad_fn},     {"requires_grad", read_requires_grad},
+               {"grad", read_grad},           {"is_leaf", read_is_leaf},
+               {"data", read_data},           {"is_cuda", read_false},
+               {"size", read_shape},          {"dim", read_ndim},
+               {"numel", read_numel},         {"element_size", read_element_size},
+               {"stride", read_stride},       {"is_contiguous", read_is_contiguous},
+               {"data_ptr", read_data_ptr},   {"storage_offset", read_storage_offset},
                {NULL, NULL}};
 
 /* connect_readers(class of shapes, dtypes by NumPy's, device of arrays, class of storages of their own version) */

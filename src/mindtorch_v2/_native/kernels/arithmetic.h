@@ -106,27 +106,55 @@ INLINE int kind_of(PyObject *object) {
     return descr == F32 ? 0 : descr == F64 ? 1 : descr == I64 ? 2 : descr == F16 ? 3 : descr == BF16 ? 4 : KINDS;
 }
 
-/* Two plain arrays of one shape and type, or an array and a number of its type; all else is NumPy's. */
+/* How y is spread over x, where it is one number, has the last dimensions of x, or all but the last one: how many elements
+ * of x lie side by side that meet one y, or (`one`) a number of it each. -1 for all else. */
+INLINE Py_ssize_t spread_over(PyObject *x, PyObject *y, int *one) {
+    Array *a = (Array *)x, *b = (Array *)y;
+    int shift = a->nd - b->nd, lead = 0;
+    Py_ssize_t n = 1;
+    if (shift < 0) return -1;
+    while (lead < b->nd && b->dimensions[lead] == 1) lead++;
+    *one = lead == b->nd;
+    if (*one) return count_of(x);
+    int alike = b->nd; /* dimensions up to here are those of x */
+    *one = shift == 0 && b->dimensions[b->nd - 1] == 1 && last_of(x) != 1;
+    if (*one) alike--, lead = 0;
+    for (int i = lead; i < alike; i++) {
+        if (b->dimensions[i] != a->dimensions[shift + i]) return -1;
+        n *= b->dimensions[i];
+    }
+    return *one ? last_of(x) : n;
+}
+
+/* Two plain arrays of one type, the second of the shape of the first or of a part of it; all else is NumPy's. */
 INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, PyObject *const *args, Py_ssize_t count,
                            PyObject *names) {
     int known = count == 2 && Py_TYPE(args[0]) == array_type, kind = known ? kind_of(args[0]) : KINDS;
     known = kind < KINDS && loops[kind];
     PyObject *descr = known ? ((Array *)args[0])->descr : NULL, *out = NULL;
     known = known && readable(args[0], descr) && readable(args[1], descr);
-    int one = known && ((Array *)args[1])->nd == 0;
-    known = known && (one || of_one_shape(args[0], args[1]));
+    int one = 0;
+    Py_ssize_t n = known ? count_of(args[0]) : 0, m = known ? spread_over(args[0], args[1], &one) : -1;
+    known = m == n || (m > 0 && n <= LARGE);
     if (known && names) out = given_out(args, 2, names, made ? made : descr, &known);
-    Py_ssize_t n = known ? count_of(args[0]) : 0;
+    Py_ssize_t size = kind == 0 ? 4 : kind < 3 ? 8 : 2, result_size = made ? 1 : size;
     if (known && out) {
-        Py_ssize_t bytes = n * (kind == 0 ? 4 : kind < 3 ? 8 : 2);
-        known = !made && apart(args[0], out, bytes) && (one || apart(args[1], out, bytes));
+        known = !made && apart(args[0], out, n * size);
+        if (m != n || !one)
+            known = known && apart(args[1], out, n * size) && (m == n || data_of(args[1]) != data_of(out));
     }
     if (!known) return PyObject_Vectorcall(ufunc, args, count, names);
     out = out ? Py_NewRef(out) : new_like(args[0], KEEP_ORDER, Py_XNewRef(made), 0);
     if (!out) return NULL;
     Operands work = {data_of(args[0]), data_of(args[1]), data_of(out), one};
     BEGIN(n)
-    run(loops[kind], &work, n, 1, LIGHT / 4);
+    if (m == n) run(loops[kind], &work, n, 1, LIGHT / 4);
+    else
+        for (char *x = data_of(args[0]), *end = x + n * size; x < end; x += m * size) {
+            loops[kind](&work, 0, m);
+            work.x = x + m * size, work.out = (char *)work.out + m * result_size;
+            work.y = (const char *)work.y + (one ? size : 0);
+        }
     END
     return out;
 }

@@ -16,19 +16,29 @@ typedef struct {
         NAME##_loop(a->x + from, a->out + from, to - from);                                                            \
     }
 
-/* How many doubles are taken: beyond FEW vectors pay; NONE where the tables in Python give one value in every layout. */
-enum { NONE = -1, FEW = 1024 };
+/* How many doubles are taken: FEW where beyond them NumPy's vectors pay; NONE where the tables in Python give one value in
+ * every layout. */
+enum { NONE = -1, FEW = 1024, ALL = LARGE };
 
-#define UNARY(NAME, FUNCTION, MANY, MOST_DOUBLES, DOUBLE)                                                              \
+#define DOUBLES_NONE(NAME, DOUBLE) DOUBLES_FEW(NAME, DOUBLE)
+#define DOUBLES_FEW(NAME, DOUBLE)                                                                                      \
+    static void NAME##_doubles(const double *x, double *out, Py_ssize_t n) {                                           \
+        for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                      \
+    }
+#define DOUBLES_ALL(NAME, DOUBLE)                                                                                      \
+    WIDE static void NAME##_doubles(const double *x, double *out, Py_ssize_t n) {                                      \
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                 \
+    }
+
+#define UNARY(NAME, FUNCTION, MANY, MOST, DOUBLE)                                                                      \
     LOOP(NAME, FUNCTION)                                                                                               \
+    DOUBLES_##MOST(NAME, DOUBLE)                                                                                       \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 2 || Py_TYPE(args[0]) != array_type) Py_RETURN_FALSE;                                             \
         Py_ssize_t n = count_of(args[0]);                                                                              \
-        if (readable(args[0], F64) && writable(args[1], F64) && n <= MOST_DOUBLES && n == count_of(args[1]) &&         \
+        if (readable(args[0], F64) && writable(args[1], F64) && n <= MOST && n == count_of(args[1]) &&                 \
             apart(args[0], args[1], 8 * n)) {                                                                          \
-            const double *x = data_of(args[0]);                                                                        \
-            double *out = data_of(args[1]);                                                                            \
-            for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                  \
+            NAME##_doubles(data_of(args[0]), data_of(args[1]), n);                                                     \
             Py_RETURN_TRUE;                                                                                            \
         }                                                                                                              \
         if (!readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                                       \
@@ -66,6 +76,8 @@ UNARY(gelu, gelu_of, HEAVY, FEW, gelu_double)
 UNARY(gelu_tanh, gelu_tanh_of, HEAVY, FEW, gelu_tanh_double)
 UNARY(silu, silu_of, HEAVY, FEW, silu_double)
 UNARY(relu, relu_of, LIGHT, FEW, relu_double)
+UNARY(sign, sign_of, LIGHT, ALL, sign_double)
+UNARY(rsqrt, rsqrt_of, LIGHT, ALL, rsqrt_double)
 UNARY(hardswish, hardswish_of, LIGHT, FEW, hardswish_double)
 UNARY(softplus, softplus_of, HEAVY, FEW, softplus_double)
 UNARY(log_sigmoid, log_sigmoid_of, HEAVY, FEW, log_sigmoid_double)

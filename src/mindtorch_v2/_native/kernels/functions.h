@@ -115,6 +115,9 @@ INLINE float gelu_tanh_slope(float g, float x) {
 /* nan stays nan, and counts as above zero */
 INLINE float relu_of(float x) { return x < 0.0f ? 0.0f : x; }
 
+INLINE float sign_of(float x) { return (float)((x > 0.0f) - (x < 0.0f)); }
+INLINE float rsqrt_of(float x) { return 1.0f / sqrtf(x); }
+
 INLINE float silu_slope(float g, float x) {
     float s = sigmoid_of(x);
     return g * s * (1.0f + x * (1.0f - s));
@@ -164,6 +167,8 @@ INLINE float elu_of(float x) {
 /* The same in double precision, by the functions of the C library. */
 INLINE double sigmoid_double(double x) { return 1.0 / (1.0 + exp(-x)); }
 INLINE double silu_double(double x) { return x / (1.0 + exp(-x)); }
+INLINE double sign_double(double x) { return (double)((x > 0.0) - (x < 0.0)); }
+INLINE double rsqrt_double(double x) { return 1.0 / sqrt(x); }
 INLINE double relu_double(double x) { return x < 0.0 ? 0.0 : x; }
 INLINE double gelu_double(double x) { return x * 0.5 * (1.0 + erf(0.70710678118654752440 * x)); }
 INLINE double gelu_tanh_double(double x) {
