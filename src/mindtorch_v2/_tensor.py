@@ -20,6 +20,7 @@ from ._storage import CountedStorage, InferenceStorage, Storage, View, mark_infe
 new: Any = object.__new__
 # Makes what `make` does of a plain array, without memory accounting; None where there is no helper.
 wrap_plain: Any = None if _tap.HELPER is None else _tap.HELPER.wrap
+ndarray = np.ndarray
 _SLOT, _MEMORY, _NAMESPACE = _tap.SLOT, _tap.MEMORY, _tap.NAMESPACE
 
 
@@ -327,7 +328,7 @@ def move_to(t: Tensor, array: Any) -> None:
 
 def make(array: Any) -> Tensor:
     """A fresh plain tensor on `array`, which nobody else may hold."""
-    if wrap_plain is not None and type(array) is np.ndarray:
+    if type(array) is ndarray and wrap_plain is not None:
         t: Tensor = wrap_plain(array)
     else:
         t = new(_MetaTensor if type(array) is MetaArray else Tensor)

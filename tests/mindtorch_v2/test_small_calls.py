@@ -11,6 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import _forward
 from mindtorch_v2._op import OPS, Op
+from mindtorch_v2._random import continuous, permutation
 from mindtorch_v2._random.engine import Engine
 from mindtorch_v2.kernels import compiled, reduce
 
@@ -357,6 +358,57 @@ def test_the_compiled_stream() -> None:
     assert twice.reshape(-1).tolist() == [((high & 0x1FFFFF) << 32 | low) * 2.0**-53 for high, low in pairs]
     assert compiled.C.random_words(block, 625, single) is None
     assert compiled.C.random_words(block[:-1], 0, single) is None
+
+
+@pytest.mark.skipif(compiled.C is None, reason="the kernels are not built here")
+def test_what_is_poured_is_what_is_drawn_word_by_word() -> None:
+    poured, drawn = Engine(3), Engine(3)
+    drawn._block = None
+    for n in (1, 7, 624, 2000):
+        whole = np.empty(n, np.int64)
+        assert poured.pour_integers(whole, -2, 9)
+        assert (whole == drawn.words(n) % 9 - 2).all()
+        order = np.empty(n + 1, np.int64)
+        assert poured.pour_order(order)
+        targets = drawn.words32(n) % np.arange(n + 1, 1, -1, dtype=np.uint32) + np.arange(n, dtype=np.uint32)
+        assert (order == permutation.apply_swaps(n + 1, targets)).all()
+    for n in (1, 2, 15):
+        few = np.empty(n)
+        assert poured.pour_normal(few)
+        assert few.tolist() == continuous.standard_normals(drawn, n).tolist()
+        assert poured.next_normal == drawn.next_normal
+    assert (poured.save() == drawn.save()).all()
+    assert not poured.pour_normal(np.empty(0))
+    assert not poured.pour_uniform(np.empty(0, np.float32))
+
+
+def test_random_tensors_of_every_spelling() -> None:
+    def seeded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        torch.manual_seed(0)
+        return function(*args, **kwargs)
+
+    for function in (torch.rand, torch.randn):
+        wanted = seeded(function, [2, 3])
+        assert torch.equal(seeded(function, 2, 3), wanted)
+        assert torch.equal(seeded(function, (2, 3)), wanted)
+        assert torch.equal(seeded(function, size=(2, 3)), wanted)
+        assert torch.equal(function(2, 3, generator=torch.Generator().manual_seed(0)), wanted)
+        assert function(()).shape == ()
+        assert function(0, 3).shape == (0, 3)
+        assert function(2, requires_grad=True).requires_grad
+        assert function(2, dtype=torch.float64).dtype is torch.float64
+        with pytest.raises(RuntimeError, match="negative dimension"):
+            function(-1)
+        with pytest.raises(TypeError):
+            function(2.5)
+    wanted = seeded(torch.randint, 0, 9, [3])
+    assert torch.equal(seeded(torch.randint, 9, (3,)), wanted)
+    assert torch.equal(torch.randint(9, (3,), generator=torch.Generator().manual_seed(0)), wanted)
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        torch.randint(9, (-1,))
+    assert sorted(torch.randperm(5).tolist()) == [0, 1, 2, 3, 4]
+    assert torch.randperm(3, dtype=torch.float32).dtype is torch.float32
+    assert torch.normal(2.0, 0.0, (3,)).tolist() == [2.0, 2.0, 2.0]
 
 
 def test_an_index_with_none() -> None:

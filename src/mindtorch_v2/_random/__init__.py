@@ -32,12 +32,13 @@ from .discrete import (
     random_,
     rrelu_noise,
 )
-from .engine import DEFAULT_SEED, Generator, default_generator, exchange_states_as
+from .engine import DEFAULT_SEED, Engine, Generator, default_generator, engine_of, exchange_states_as
 from .permutation import randperm
 from .sampling import binomial, dirichlet, multinomial, poisson, standard_gamma
 
 __all__ = [
     "DEFAULT_SEED",
+    "Engine",
     "Generator",
     "bernoulli",
     "bernoulli_",
@@ -49,6 +50,7 @@ __all__ = [
     "dirichlet",
     "dropout_mask",
     "dropout_noise",
+    "engine_of",
     "exchange_states_as",
     "exponential",
     "exponential_",

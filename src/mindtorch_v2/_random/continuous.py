@@ -43,9 +43,9 @@ def uniform(
     size: Size, dtype: npt.DTypeLike, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
 ) -> Array:
     """Numbers from [low, high); a complex type gets them in both parts."""
-    if dtype is FLOAT32 and type(size) is tuple:
-        made: Array = np.empty(size, FLOAT32)
-        if _filled32(made, low, high, generator):
+    if (dtype is FLOAT32 or dtype is FLOAT64) and type(size) is tuple:
+        made: Array = np.empty(size, dtype)
+        if _filled_plainly(made, low, high, generator):
             return made
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
@@ -71,15 +71,21 @@ def uniform(
 
 
 def uniform_(out: Array, low: float = 0.0, high: float = 1.0, generator: Generator | None = None) -> Array:
-    if out.dtype is FLOAT32 and out.flags.c_contiguous and _filled32(out, low, high, generator):
+    if (
+        (out.dtype is FLOAT32 or out.dtype is FLOAT64)
+        and out.flags.c_contiguous
+        and _filled_plainly(out, low, high, generator)
+    ):
         return out
     return fill(out, lambda size: uniform(size, out.dtype, low, high, generator))
 
 
-def _filled32(out: Array, low: float, high: float, generator: Generator | None) -> bool:
-    """Fill a contiguous array of single precision at once; False, with nothing drawn, where more is to be done."""
+def _filled_plainly(out: Array, low: float, high: float, generator: Generator | None) -> bool:
+    """Fill a contiguous array of single or double precision at once; False, with nothing drawn, where more is to be done."""
     plain = low == 0.0 and high == 1.0
     if not plain and (C is None or not -_WIDEST <= low <= high <= _WIDEST):
+        return False
+    if out.dtype is FLOAT64 and (C is None or not plain):
         return False
     engine = engine_of(generator)
     with engine.lock:
@@ -120,8 +126,8 @@ def normal(
     size: Size, dtype: npt.DTypeLike, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Array:
     """Normal numbers; a complex type gets them in both parts, with half the variance each."""
-    if dtype is FLOAT32 and type(size) is tuple and std >= 0.0:
-        return _normal32(np.empty(size, FLOAT32), mean, std, generator)
+    if (dtype is FLOAT32 or (dtype is FLOAT64 and C is not None)) and type(size) is tuple and std >= 0.0:
+        return _filled_normals(np.empty(size, dtype), mean, std, generator)
     return _normal(size, np.dtype(dtype), mean, std, generator, contiguous=True)
 
 
@@ -132,14 +138,13 @@ def _moved(values: Any, mean: float, std: float) -> Any:
     return values
 
 
-def _normal32(out: Array, mean: float, std: float, generator: Generator | None) -> Array:
-    """Fill a contiguous array of single precision."""
+def _filled_normals(out: Array, mean: float, std: float, generator: Generator | None) -> Array:
+    """Fill a contiguous array of single precision, or of double precision where the stream is compiled."""
     engine, count = engine_of(generator), out.size
     with engine.lock:
-        if count >= 16 and count % 16 == 0 and C is not None:
-            engine.fill_floats(out)
-            C.normals(out, mean, std)
-        elif count >= 16:
+        if engine.fill_normals(out, mean, std):
+            return out
+        if count >= 16:
             _normal_blocks32(engine, out, mean, std, redraw=True)
         elif count:
             out.reshape(-1)[:] = [value * std + mean for value in _few_normals(engine, count)]
@@ -148,8 +153,8 @@ def _normal32(out: Array, mean: float, std: float, generator: Generator | None) 
 
 def normal_(out: Array, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Array:
     contiguous = out.flags.c_contiguous
-    if contiguous and out.dtype is FLOAT32 and std >= 0.0:
-        return _normal32(out, mean, std, generator)
+    if contiguous and (out.dtype is FLOAT32 or (out.dtype is FLOAT64 and C is not None)) and std >= 0.0:
+        return _filled_normals(out, mean, std, generator)
     if contiguous:
         return fill(out, lambda size: normal(size, out.dtype, mean, std, generator))
     return fill(out, lambda size: _normal(size, out.dtype, mean, std, generator, contiguous=contiguous))

@@ -59,9 +59,14 @@ def random(
     Without `high` they reach to the largest value of the type (2**digits for floats), without both from 0 to there;
     `high` alone means [0, high).
     """
-    dtype, count, engine = np.dtype(dtype), numel(size), engine_of(generator)
-    if dtype is INT64 and count <= CHUNK and type(low) is type(high) is int and -_SAFE < low < high < _SAFE:
-        return _few_integers(engine, count, low, high).reshape(size)
+    engine = engine_of(generator)
+    if dtype is INT64 and type(low) is type(high) is int and -_SAFE < low < high < _SAFE:
+        few: npt.NDArray[np.int64] = np.empty(size, INT64)
+        if engine.pour_integers(few, low, high - low):
+            return few
+        if few.size <= CHUNK:
+            return _few_integers(engine, few.size, low, high).reshape(size)
+    dtype, count = np.dtype(dtype), numel(size)
     if low is None and high is None:
         if count == 0:
             return np.empty(size, dtype)

@@ -111,6 +111,59 @@ class Engine:
             self._position = C.random_words(self._block, self._position, out)
             self._fresh = False
 
+    def fill_normals(self, out: npt.NDArray[Any], mean: float, std: float) -> bool:
+        """Fill a contiguous array with normal numbers; False where nothing is compiled that does it."""
+        if self._block is None:
+            return False
+        held = self.next_normal
+        drawn = C.random_normals(self._block, self._position, held, out, mean, std)
+        if drawn is None:
+            return False
+        if out.size > (held is not None):
+            self._fresh = False
+        self._position, self.next_normal = drawn
+        return True
+
+    def pour_normal(self, out: npt.NDArray[Any]) -> bool:
+        """Fill a new array with standard normal numbers; False where nothing is compiled that does it."""
+        block = self._block
+        if block is None or not out.size:
+            return False
+        with self.lock:
+            self._position, self.next_normal = C.random_normals(block, self._position, self.next_normal, out, 0.0, 1.0)
+            self._fresh = False
+        return True
+
+    def pour_uniform(self, out: npt.NDArray[Any]) -> bool:
+        """The same with uniform numbers."""
+        block = self._block
+        if block is None or not out.size:
+            return False
+        with self.lock:
+            self._position = C.random_words(block, self._position, out)
+            self._fresh = False
+        return True
+
+    def pour_integers(self, out: npt.NDArray[np.int64], low: int, span: int) -> bool:
+        """The same with integers from ``low`` on, a word each."""
+        block = self._block
+        if block is None or not out.size:
+            return False
+        with self.lock:
+            self._position = C.random_below(block, self._position, out, low, span)
+            self._fresh = False
+        return True
+
+    def pour_order(self, out: npt.NDArray[np.int64]) -> bool:
+        """The same with the numbers 0, 1, ..., each but the last swapped in turn with itself or a later one."""
+        block = self._block
+        if block is None or out.size < 2:
+            return False
+        with self.lock:
+            self._position = C.random_order(block, self._position, out)
+            self._fresh = False
+        return True
+
     def words32(self, n: int) -> Words32:
         """The next `n` words."""
         return self.words(n).astype(np.uint32)

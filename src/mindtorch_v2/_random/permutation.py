@@ -14,6 +14,7 @@ from .engine import Engine, Generator, engine_of
 
 Positions = npt.NDArray[np.intp]
 
+_INT64 = np.dtype(np.int64)
 _FEW = 400  # below, a plain loop over a list is the fastest
 _MANY = (1 << 32) // 20  # from here on torch draws 64 bits a position, and shuffles the other way round
 _LOW32 = np.uint64((1 << 32) - 1)
@@ -21,9 +22,13 @@ _LOW32 = np.uint64((1 << 32) - 1)
 
 def randperm(n: int, dtype: npt.DTypeLike = np.int64, generator: Generator | None = None) -> Array:
     """The numbers 0 to n - 1 in random order."""
+    engine = engine_of(generator)
+    if dtype is _INT64 and 0 <= n < _MANY:
+        made = np.empty(n, _INT64)
+        if engine.pour_order(made):
+            return made
     dtype = np.dtype(dtype)
     _check(n, dtype)
-    engine = engine_of(generator)
     with engine.lock:
         order = _forwards(engine, n) if n < _MANY else _inside_out(engine, n)
     return from_int64(order, dtype)

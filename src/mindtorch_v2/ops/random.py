@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype, _random
+from .. import _device, _dtype, _random, _tap
 from .._device import usable
 from .._front import front
 from .._meta import MetaArray, meta
@@ -15,6 +15,9 @@ from .._tensor import Tensor, make
 from ..autograd import graph
 from . import creation
 from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype, zeros_like
+
+_engine_of, _DEFAULT = _random.engine_of, _dtype._Default
+_F32, _F64, _NAMESPACE = np.dtype(np.float32), np.dtype(np.float64), _tap.NAMESPACE
 
 
 def _quiet(function: Any) -> Any:
@@ -126,18 +129,18 @@ def _fitted(out: Tensor, size: Any) -> Tensor:
     return out
 
 
-def _quick_draw(draw: Any, size: tuple[Any, ...], dtype: Any, device: Any) -> Tensor | None:
+def _quick_draw(draw: Any, size: tuple[Any, ...], dtype: Any, device: Any, *given: Any) -> Tensor | None:
     """A new tensor of a plain size on the CPU that nobody records; else None."""
     np_type = creation.quick_dtype(dtype, device)
-    if np_type is None or not size:
+    if np_type is None:
         return None
     for n in size:
         if type(n) is not int or n < 0:
             return None
-    return make(draw(size, np_type))
+    return make(draw(size, np_type, *given))
 
 
-def _sized(name: str, fill: Any, draw: Any) -> None:
+def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
     """rand and randn: rows made of `empty` and a fill, and their public function."""
 
     def call(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -165,10 +168,21 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
 
     def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
                device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
-        if generator is out is None and not kw:
-            quick = _quick_draw(draw, size[0] if len(size) == 1 and type(size[0]) is tuple else size, dtype, device)
-            if quick is not None:
-                return quick.requires_grad_() if requires_grad else quick
+        if out is None and not kw and size:
+            if dtype is device is None and not (_NAMESPACE["HOOK"] or _device._default_stack):
+                np_type = _DEFAULT.real.np
+            else:
+                np_type = creation.quick_dtype(dtype, device)
+            if np_type is _F32 or np_type is _F64:
+                try:
+                    blank = np.empty(size[0] if len(size) == 1 and type(size[0]) is tuple else size, np_type)
+                except (TypeError, ValueError, MemoryError):
+                    pass  # the long way says what is wrong
+                else:
+                    if not pour(_engine_of(generator), blank):
+                        write(blank, 0.0, 1.0, generator)
+                    made = make(blank)
+                    return made.requires_grad_() if requires_grad else made
         sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
         if out is not None:
             if generator is None:
@@ -207,8 +221,8 @@ def _sized(name: str, fill: Any, draw: Any) -> None:
     front(like.__name__)(like)
 
 
-_sized("rand", uniform_, _random.uniform)
-_sized("randn", normal_, _random.normal)
+_sized("rand", uniform_, _random.uniform, _random.Engine.pour_uniform, _random.uniform_)
+_sized("randn", normal_, _random.normal, _random.Engine.pour_normal, _random.normal_)
 
 
 def _integers(low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
@@ -287,15 +301,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             dtype: Any = _dtype.int64, layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers from [low, high); low is 0 where it is not given."""
-    if low is high is size is generator is out is None and not requires_grad and 2 <= len(args) <= 3:
-        bounds = args[:-1]
-        if type(args[-1]) is tuple and type(bounds[0]) is type(bounds[-1]) is int:
-            quick = _quick_draw(
-                lambda size, np_type: _random.randint(size, np_type, bounds[0] if len(bounds) == 2 else 0, bounds[-1]),
-                args[-1],
-                dtype,
-                device,
-            )
+    if low is high is size is out is None and not requires_grad and 2 <= len(args) <= 3:
+        first, last = (0, args[0]) if len(args) == 2 else args[:2]
+        if type(args[-1]) is tuple and type(first) is type(last) is int:
+            quick = _quick_draw(_random.randint, args[-1], dtype, device, first, last, generator)
             if quick is not None:
                 return quick
     low, high, size = _range_arguments(args, low, high, size)
@@ -371,6 +380,10 @@ _randperm_from = op(f"randperm.generator(int n, {_GENERATOR}) -> Tensor", out=Fa
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = _dtype.int64, layout: Any = None,
              device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The integers from 0 to n - 1 in random order."""
+    if out is None and type(n) is int and not requires_grad:
+        np_type = creation.quick_dtype(dtype, device)
+        if np_type is not None:
+            return make(_random.randperm(n, np_type, generator))
     if out is not None:
         return _randperm_out.function(int(n), generator=generator, out=out)
     if generator is None:
@@ -399,6 +412,10 @@ def _normal_into(mean: float, std: float, size: Any, generator: Any, out: Tensor
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
            dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
     """Normal numbers; mean and std may be tensors, or numbers with a size."""
+    if type(size) is tuple and out is None and type(mean) is type(std) is float and not (kw or requires_grad):
+        quick = _quick_draw(_random.normal, size, dtype, device, mean, std, generator)
+        if quick is not None:
+            return quick
     if size is None:
         return _normal_row(mean, std).function(mean, std, generator=generator, out=out)
     if out is not None:

@@ -62,28 +62,77 @@ WIDE static void wide_uniform_loop(const int64_t *words, double *out, Py_ssize_t
         out[i] = (double)((words[2 * i] & 0x1fffff) << 32 | words[2 * i + 1]) * 0x1p-53;
 }
 
-/* random_words(block, position, out): the next words (kept as int64), or the next numbers from [0, 1), each of 24 bits of
- * a word for float32 and of 53 bits of two for float64; the position after them. None for other arrays. */
-static PyObject *random_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !is_block(args[0]) || !PyLong_Check(args[1])) Py_RETURN_NONE;
-    int whole = writable(args[2], I64), wide = writable(args[2], F64);
-    if (!whole && !wide && !writable(args[2], F32)) Py_RETURN_NONE;
-    Py_ssize_t position = PyLong_AsSsize_t(args[1]), n = count_of(args[2]);
-    if (PyErr_Occurred()) return NULL;
-    if (position < 0 || position > BLOCK) Py_RETURN_NONE;
-    uint32_t *key = data_of(args[0]);
-    float *single = data_of(args[2]);
-    double *twice = data_of(args[2]);
-    BEGIN(n)
-    if (whole) position = draw(key, position, data_of(args[2]), n);
-    for (Py_ssize_t start = 0; !whole && start < n; start += BLOCK / 2) {
+/* The next n numbers from [0, 1), each of 24 bits of a word, or (`wide`) of 53 bits of two; the position after them. */
+static Py_ssize_t draw_uniform(uint32_t *key, Py_ssize_t position, void *out, Py_ssize_t n, int wide) {
+    for (Py_ssize_t start = 0; start < n; start += BLOCK / 2) {
         int64_t words[BLOCK];
         Py_ssize_t part = n - start < BLOCK / 2 ? n - start : BLOCK / 2;
         position = draw(key, position, words, wide ? 2 * part : part);
         if (wide)
-            wide_uniform_loop(words, twice + start, part);
+            wide_uniform_loop(words, (double *)out + start, part);
         else
-            uniform_loop(words, single + start, part);
+            uniform_loop(words, (float *)out + start, part);
+    }
+    return position;
+}
+
+/* Whether args begin with a block and a position in it. */
+INLINE int at_position(PyObject *const *args, Py_ssize_t *position) {
+    if (!is_block(args[0]) || !PyLong_CheckExact(args[1])) return 0;
+    *position = PyLong_AsSsize_t(args[1]);
+    PyErr_Clear(); /* what overflows is -1 */
+    return *position >= 0 && *position <= BLOCK;
+}
+
+/* random_words(block, position, out): the next words (kept as int64), or the next numbers from [0, 1) of float32 or
+ * float64; the position after them. None for other arrays. */
+static PyObject *random_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t position;
+    if (count != 3 || !at_position(args, &position)) Py_RETURN_NONE;
+    int whole = writable(args[2], I64), wide = writable(args[2], F64);
+    if (!whole && !wide && !writable(args[2], F32)) Py_RETURN_NONE;
+    Py_ssize_t n = count_of(args[2]);
+    BEGIN(n)
+    if (whole)
+        position = draw(data_of(args[0]), position, data_of(args[2]), n);
+    else
+        position = draw_uniform(data_of(args[0]), position, data_of(args[2]), n, wide);
+    END
+    return PyLong_FromSsize_t(position);
+}
+
+/* random_below(block, position, out, low, span): the remainders of the next words by span, from low on; the position after
+ * them. None for what is not int64 or needs more than a word each. */
+static PyObject *random_below(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t position;
+    if (count != 5 || !at_position(args, &position) || !writable(args[2], I64)) Py_RETURN_NONE;
+    int64_t low = PyLong_AsLongLong(args[3]), span = PyLong_AsLongLong(args[4]);
+    if (PyErr_Occurred()) return NULL;
+    if (span < 1 || span >= 1 << 28) Py_RETURN_NONE;
+    Py_ssize_t n = count_of(args[2]);
+    int64_t *out = data_of(args[2]);
+    BEGIN(n)
+    position = draw(data_of(args[0]), position, out, n);
+    for (Py_ssize_t i = 0; i < n; i++) out[i] = (int64_t)((uint32_t)out[i] % (uint32_t)span) + low;
+    END
+    return PyLong_FromSsize_t(position);
+}
+
+/* random_order(block, position, out): 0, 1, ..., each but the last swapped in turn with itself or a later one; the position
+ * after the words that took. */
+static PyObject *random_order(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t position;
+    if (count != 3 || !at_position(args, &position) || !writable(args[2], I64)) Py_RETURN_NONE;
+    Py_ssize_t n = count_of(args[2]);
+    int64_t *order = data_of(args[2]), words[BLOCK];
+    BEGIN(n)
+    for (Py_ssize_t i = 0; i < n; i++) order[i] = i;
+    for (Py_ssize_t i = 0; i < n - 1; i++) {
+        if (i % BLOCK == 0) position = draw(data_of(args[0]), position, words, n - 1 - i < BLOCK ? n - 1 - i : BLOCK);
+        Py_ssize_t other = i + (uint32_t)words[i % BLOCK] % (uint32_t)(n - i);
+        int64_t held = order[i];
+        order[i] = order[other];
+        order[other] = held;
     }
     END
     return PyLong_FromSsize_t(position);
@@ -180,4 +229,65 @@ static PyObject *normals(PyObject *module, PyObject *const *args, Py_ssize_t cou
     normal_loop(data_of(args[0]), mean, deviation, n);
     END
     Py_RETURN_TRUE;
+}
+
+/* The same in double precision, by the C library's functions, as torch has it. */
+static void normal_doubles(double *x, double mean, double deviation, Py_ssize_t n) {
+    for (Py_ssize_t block = 0; block < n; block += 16)
+        for (double *first = x + block, *second = first + 8; first < x + block + 8; first++, second++) {
+            double radius = sqrt(-2.0 * log(1.0 - *first)), angle = 6.283185307179586477 * *second;
+            *first = __builtin_fma(radius * cos(angle), deviation, mean);
+            *second = __builtin_fma(radius * sin(angle), deviation, mean);
+        }
+}
+
+/* Fewer than sixteen normals, pair by pair; the second of a last pair is held for the next call. */
+static Py_ssize_t few_normals(uint32_t *key, Py_ssize_t position, PyObject **held, double *out, Py_ssize_t n) {
+    Py_ssize_t i = 0;
+    if (n && *held != Py_None) {
+        out[i++] = PyFloat_AsDouble(*held);
+        *held = Py_None;
+    }
+    for (double u[2]; i < n; i += 2) {
+        position = draw_uniform(key, position, u, 2, 1);
+        double radius = sqrt(-2.0 * log1p(-u[1])), angle = 6.283185307179586477 * u[0];
+        out[i] = radius * cos(angle);
+        out[i + 1] = radius * sin(angle);
+    }
+    if (i > n) *held = NULL; /* it is out[n] */
+    return position;
+}
+
+/* random_normals(block, position, held, out, mean, deviation): fill out; the position after it, and the normal number that
+ * is held for the next call, or None. None where out is not plain memory of float32 or float64. */
+static PyObject *random_normals(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t position;
+    if (count != 6 || !at_position(args, &position) || !(args[2] == Py_None || PyFloat_CheckExact(args[2]))) Py_RETURN_NONE;
+    int wide = writable(args[3], F64);
+    if (!wide && !writable(args[3], F32)) Py_RETURN_NONE;
+    double mean = PyFloat_AsDouble(args[4]), deviation = PyFloat_AsDouble(args[5]), few[17];
+    if (PyErr_Occurred()) return NULL;
+    Py_ssize_t n = count_of(args[3]), rest = n % 16;
+    uint32_t *key = data_of(args[0]);
+    PyObject *held = args[2];
+    char *out = data_of(args[3]);
+    if (n < 16) {
+        position = few_normals(key, position, &held, few, n);
+        for (Py_ssize_t i = 0; i < n; i++) {
+            double value = __builtin_fma(few[i], deviation, mean);
+            if (wide) ((double *)out)[i] = value;
+            else ((float *)out)[i] = (float)value;
+        }
+        return held ? Py_BuildValue("nO", position, held) : Py_BuildValue("nd", position, few[n]);
+    }
+    BEGIN(n)
+    /* A rest is drawn, too, and then again, as the end of a block of its own. */
+    for (Py_ssize_t again = 0; again <= (rest > 0); again++) {
+        Py_ssize_t from = again ? n - 16 : 0, made = again ? 16 : n;
+        position = draw_uniform(key, position, out + from * (wide ? 8 : 4), made, wide);
+        if (wide) normal_doubles((double *)out + from, mean, deviation, made - made % 16);
+        else normal_loop((float *)out + from, (float)mean, (float)deviation, made - made % 16);
+    }
+    END
+    return Py_BuildValue("nO", position, held);
 }
