@@ -13,6 +13,7 @@
 #include "_native/helper/graph.h"
 #include "_native/helper/inputs.h"
 #include "_native/helper/ops.h"
+#include "_native/helper/backward.h"
 #include "_native/helper/modules.h"
 #include "_native/helper/storage.h"
 #include "_native/helper/sightings.h"
@@ -65,8 +66,8 @@ static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
                  {v[7], "base", &given.base_offset},     {v[7], "version", &given.version_offset},
                  {v[7], "replay", &given.replay_offset}, {v[10], "array", &given.leaf_array_offset},
                  {v[11], "node", &given.output_node_offset},
-                 {v[11], "nr", &given.output_number_offset}};
-    for (int i = 0; i < 10; i++)
+                 {v[11], "nr", &given.output_number_offset}, {v[10], "grad", &engine.grad_offset}};
+    for (int i = 0; i < 11; i++)
         if ((*slots[i].offset = slot_offset(slots[i].type, slots[i].name)) < 0)
             return NULL;
     if (!inputs.held && !(inputs.held = PyList_New(0)))
@@ -121,6 +122,8 @@ static PyMethodDef functions[] = {
     {"wrap", wrap, METH_O, "A plain tensor on a new array."},
     {"count_edges", count_edges, METH_O, "How many edges lead to each node that can be reached from some."},
     {"pass_on", (PyCFunction)(void (*)(void))pass_on, METH_FASTCALL, "Hand the results of a node on along its edges."},
+    {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, "Run the nodes of a backward pass that are ready."},
+    {"connect_engine", connect_engine, METH_VARARGS, "Hand over what a backward pass looks at."},
     {"all_plain", all_plain, METH_O, "Whether something is a list or tuple of plain tensors."},
     {"watched", watched, METH_O, "Whether one of these may take part in a graph."},
     {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "A tensor on a view of another's memory."},

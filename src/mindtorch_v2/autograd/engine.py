@@ -109,13 +109,18 @@ def _edges_counted(starts: list[Node]) -> dict[Node, int]:
 
 _count_edges: Callable[[list[Node]], dict[Node, int]] = _edges_counted if _HELPER is None else _HELPER.count_edges
 
+# How many nodes have ever been ready: among nodes of the same number the first to be ready runs first.
+_order = itertools.count()
+
+if _HELPER is not None:
+    _HELPER.connect_engine(_tap.NAMESPACE, _roles.LISTENERS, Node.release, heapq.heappush, heapq.heappop)
+
 
 class _Task:
     """One backward pass: gradients under way and how many contributions each node still waits for."""
 
     __slots__ = (
-        "keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "count", "number",
-        "callbacks",
+        "keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "number", "callbacks",
     )  # fmt: skip
 
     def __init__(self, keep: bool, create: bool, captures: list[Any] | None, accumulate: bool) -> None:
@@ -133,7 +138,6 @@ class _Task:
         self.waiting: dict[Node, int] = {}
         self.buffers: dict[Node, Any] = {}
         self.heap: list[tuple[int, int, Node]] = []
-        self.count = 0
         self.number = next(_numbers)
         # What the user wants to have called at the end.
         self.callbacks: list[Any] = []
@@ -162,9 +166,8 @@ class _Task:
 
     def _run_all(self) -> None:
         """Run the nodes that are ready, newest first, until none is left."""
-        heap, buffers, namespace, plain = self.heap, self.buffers, _tap.NAMESPACE, self.wanted is None
-        while heap:
-            node = heapq.heappop(heap)[2]
+        buffers, namespace, plain = self.buffers, _tap.NAMESPACE, self.wanted is None
+        while (node := self._next(plain)) is not None:
             # A gradient travels in a list of one, so that no frame on its way keeps a reference to it.
             holder = [buffers.pop(node, None)]
             unasked = holder[0] is None and node.takes_nothing
@@ -176,6 +179,15 @@ class _Task:
                 self._run_recorded(node, holder)
             else:
                 _tap.aloud(self._evaluate, node, holder)
+
+    def _next(self, plain: bool) -> Node | None:
+        """The newest node that is ready; the helper runs those itself that nothing but a recorder watches."""
+        if plain and _HELPER is not None:
+            found: Node | None = _HELPER.walk(
+                self.heap, self.buffers, self.waiting, _order, self._deliver, store, self.keep, self.create
+            )
+            return found
+        return heapq.heappop(self.heap)[2] if self.heap else None
 
     def _find_needed(self, starts: list[Node]) -> None:
         """Which nodes lie on a path to a capture: those whose any edge leads to a needed node."""
@@ -194,8 +206,7 @@ class _Task:
         self.needed = needed
 
     def _push(self, node: Node) -> None:
-        self.count += 1
-        heapq.heappush(self.heap, (-node.seq, self.count, node))
+        heapq.heappush(self.heap, (-node.seq, next(_order), node))
 
     def _deliver(self, edge: Any, gradient: Any) -> None:
         """Add a gradient to what has arrived at an edge's target, in the target's shape and dtype."""

@@ -18,7 +18,7 @@ def _sum_to(gradient: Tensor, shape: tuple[int, ...], node: Node, nr: int) -> Te
     """A gradient in the shape of the input it is for; broadcasting is undone, anything else is an error."""
     have = gradient._a.shape
     lead = len(have) - len(shape)
-    if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
+    if lead < 0 or (have[lead:] != shape and any(n not in (1, have[lead + i]) for i, n in enumerate(shape))):
         raise RuntimeError(
             f"Function {node.name()} returned an invalid gradient at index {nr} - got {shape_text(have)} but expected "
             f"shape compatible with {shape_text(shape)}"

@@ -1,0 +1,223 @@
+/* A backward pass through nodes that have no hooks, where nobody or only a recorder looks on. */
+
+static struct {
+    PyObject *namespace, *listeners, *release; /* of generated code; of roles; how a node drops what it saved */
+    PyObject *push, *pop;                      /* of `heapq` */
+    PyObject *hook, *saving, *recording;       /* names in the namespace */
+    PyObject *run_name, *release_name, *events_name, *ids_name, *shown_name;
+    Py_ssize_t grad_offset;
+} engine;
+
+/* What `autograd.engine` keeps of a pass. */
+typedef struct {
+    PyObject *heap, *buffers, *waiting, *order, *deliver, *store;
+    int keep, create;
+} Pass;
+
+enum { FAILED = -1, IN_PYTHON, UNSEEN, RECORDED };
+
+static PyObject **node_slot(PyObject *node, int slot) { return (PyObject **)((char *)node + given.node_offsets[slot]); }
+
+static int way_to_run(PyObject *node) {
+    PyObject *hook = PyDict_GetItemWithError(engine.namespace, engine.hook);
+    if (*node_slot(node, 5) != Py_None || PyDict_GetItemWithError(engine.namespace, engine.saving) != Py_None)
+        return IN_PYTHON;
+    if (hook == Py_False)
+        return UNSEEN;
+    int recorded = PyDict_GetItemWithError(engine.namespace, engine.recording) == Py_True;
+    return recorded && !PyList_GET_SIZE(engine.listeners) ? RECORDED : IN_PYTHON;
+}
+
+/* The ids of the two events of a kind of node: evaluate_function, and the node itself. */
+static int ids_of(PyObject *node, int64_t *ids) {
+    PyObject *known = PyObject_GetAttr((PyObject *)Py_TYPE(node), engine.events_name);
+    if (known && (known == Py_None || PyTuple_GET_ITEM(known, 2) != (PyObject *)Py_TYPE(node)))
+        Py_SETREF(known, PyObject_CallMethodNoArgs(node, engine.ids_name));
+    for (int i = 0; known && i < 2; i++)
+        ids[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(known, i));
+    Py_XDECREF(known);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Begin the region of a node itself, with the shapes of what arrives if they are wanted. */
+static int begin_node(PyObject *node, PyObject *grads, int64_t seq) {
+    PyObject *shown = Py_NewRef(grads);
+    if (PyTuple_GET_SIZE(grads) > 1)
+        Py_SETREF(shown, PyObject_CallMethodOneArg(node, engine.shown_name, grads));
+    int64_t id = !shown ? -1 : given.flags & SHAPES ? inputs_id(&PyTuple_GET_ITEM(shown, 0), PyTuple_GET_SIZE(shown), 0) : 0;
+    Py_XDECREF(shown);
+    return id < 0 ? -1 : push(seq, id, 0);
+}
+
+/* Whether a gradient is held by nobody else, and can be kept as it is. */
+static int is_ours(PyObject *gradient) {
+    char *slots = (char *)gradient;
+    if (Py_REFCNT(gradient) != 1 || Py_TYPE(gradient) != given.tensor)
+        return 0;
+    Array *array = *(Array **)(slots + given.array_offset);
+    PyObject *storage = *(PyObject **)(slots + given.storage_offset);
+    return Py_TYPE(array) == ndarray && array->flags & 1 /* contiguous */ && (storage == Py_None || Py_REFCNT(storage) == 1) &&
+           *(PyObject **)(slots + given.graph_offset) == Py_None && *(PyObject **)(slots + given.view_offset) == Py_None;
+}
+
+/* Add a gradient, whose reference is taken over, to what a leaf has. */
+static int put_down(const Pass *pass, PyObject *leaf, PyObject *gradient, int way) {
+    PyObject **there = (PyObject **)((char *)leaf + engine.grad_offset);
+    if (way == UNSEEN && !pass->create && *there == Py_None && is_ours(gradient)) {
+        Py_SETREF(*there, gradient);
+        return 0;
+    }
+    /* It travels in a list of one, so that nothing on its way keeps a reference to it. */
+    PyObject *holder = PyList_New(1), *done = NULL;
+    if (holder)
+        PyList_SET_ITEM(holder, 0, gradient);
+    int64_t ids[2], opened = 0;
+    if (holder && way == RECORDED && ids_of(leaf, ids) == 0 && push(-1, 0, 0) == 0) {
+        opened = 1;
+        int64_t id = given.flags & SHAPES ? inputs_id(&PyList_GET_ITEM(holder, 0), 1, 0) : 0;
+        opened += id >= 0 && push(-1, id, 0) == 0;
+    }
+    if (holder && (way == UNSEEN || opened == 2))
+        done = PyObject_CallFunctionObjArgs(pass->store, leaf, holder, pass->create ? Py_True : Py_False, NULL);
+    while (opened)
+        pop(ids[--opened]);
+    Py_XDECREF(holder);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static int drop_saved(PyObject *node) {
+    PyObject *release = PyObject_GetAttr((PyObject *)Py_TYPE(node), engine.release_name);
+    if (!release)
+        return -1;
+    Py_DECREF(release);
+    if (release == engine.release) {
+        PyObject *none = Py_NewRef(Py_None);
+        Py_SETREF(*node_slot(node, 1), none);
+        return 0;
+    }
+    PyObject *done = PyObject_CallMethodNoArgs(node, engine.release_name);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* What a node makes of the gradients of its outputs, as a list; the reference to them is taken over. */
+static PyObject *results_of(const Pass *pass, PyObject *node, PyObject *grads) {
+    PyObject *made = PyObject_CallMethodOneArg(node, engine.run_name, grads), *results = made ? PySequence_List(made) : NULL;
+    Py_XDECREF(made);
+    if (results && !pass->keep && drop_saved(node) < 0)
+        Py_CLEAR(results);
+    return results;
+}
+
+static int schedule(const Pass *pass, PyObject *ready);
+
+/* Run a node with what has arrived at it, hand its results on, and say what can run now. */
+static PyObject *evaluate(const Pass *pass, PyObject *node, PyObject *arrived, int way) {
+    PyObject *grads = PyList_CheckExact(arrived) ? PyList_AsTuple(arrived) : PyTuple_Pack(1, arrived);
+    PyObject *results = NULL, *ready = NULL;
+    int64_t ids[2], opened = 0;
+    Py_DECREF(arrived);
+    if (grads && way == RECORDED) {
+        int64_t seq = PyLong_AsLongLong(*node_slot(node, 2));
+        if (ids_of(node, ids) == 0 && push(seq, 0, 0) == 0)
+            opened = 1 + (begin_node(node, grads, seq) == 0);
+    }
+    if (grads && (way == UNSEEN || opened == 2))
+        results = results_of(pass, node, grads);
+    if (opened == 2)
+        pop(ids[--opened]);
+    /* What arrived goes before the results are handed on, and while the event lasts. */
+    Py_XDECREF(grads);
+    if (results) {
+        PyObject *given_on[] = {*node_slot(node, 0), results, pass->waiting, pass->buffers, pass->deliver};
+        ready = pass_on(NULL, given_on, 5);
+        Py_DECREF(results);
+    }
+    if (opened)
+        pop(ids[0]);
+    return ready;
+}
+
+/* Run a node; IN_PYTHON, with nothing done, for one that is to be run there. */
+static int run_node(const Pass *pass, PyObject *node) {
+    int way = way_to_run(node);
+    PyObject *arrived = way == IN_PYTHON ? NULL : PyDict_GetItemWithError(pass->buffers, node);
+    if (!arrived || *node_slot(node, 1) == Py_None)
+        return PyErr_Occurred() ? FAILED : IN_PYTHON;
+    Py_INCREF(arrived);
+    if (PyDict_DelItem(pass->buffers, node) < 0) {
+        Py_DECREF(arrived);
+        return FAILED;
+    }
+    if (Py_TYPE(node) == given.leaf)
+        return put_down(pass, node, arrived, way) < 0 ? FAILED : way;
+    PyObject *ready = evaluate(pass, node, arrived, way);
+    int failed = !ready || schedule(pass, ready) < 0;
+    Py_XDECREF(ready);
+    return failed ? FAILED : way;
+}
+
+/* Have nodes wait for their turn, the newest first. A leaf is newer than all and runs at once, unless one waits already. */
+static int schedule(const Pass *pass, PyObject *ready) {
+    int at_once = 1, failed = 0;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(ready); i++) {
+        PyObject *node = PyList_GET_ITEM(ready, i);
+        if (at_once && Py_TYPE(node) == given.leaf) {
+            int ran = run_node(pass, node);
+            failed = ran == FAILED;
+            at_once = ran != IN_PYTHON;
+            if (at_once)
+                continue;
+        }
+        PyObject *rank = PyNumber_Negative(*node_slot(node, 2)), *order = PyIter_Next(pass->order);
+        PyObject *entry = rank && order ? PyTuple_Pack(3, rank, order, node) : NULL;
+        PyObject *done = entry ? PyObject_CallFunctionObjArgs(engine.push, pass->heap, entry, NULL) : NULL;
+        failed = !done;
+        Py_XDECREF(rank);
+        Py_XDECREF(order);
+        Py_XDECREF(entry);
+        Py_XDECREF(done);
+    }
+    return failed ? -1 : 0;
+}
+
+/* walk(heap, buffers, waiting, order, deliver, store, keep, create): run the nodes that are ready, newest first, until one is
+   to be run in Python, which is returned, or none is left. */
+static PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 8)
+        return PyErr_Format(PyExc_TypeError, "expected 8 arguments, got %zd", count);
+    Pass pass = {args[0], args[1], args[2], args[3], args[4], args[5], PyObject_IsTrue(args[6]), PyObject_IsTrue(args[7])};
+    while (PyList_GET_SIZE(pass.heap)) {
+        PyObject *entry = PyObject_CallOneArg(engine.pop, pass.heap), *node = entry ? PyTuple_GET_ITEM(entry, 2) : NULL;
+        if (!entry)
+            return NULL;
+        Py_INCREF(node);
+        Py_DECREF(entry);
+        int ran = run_node(&pass, node);
+        if (ran == IN_PYTHON)
+            return node;
+        Py_DECREF(node);
+        if (ran == FAILED)
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *connect_engine(PyObject *module, PyObject *args) {
+    if (!PyArg_ParseTuple(args, "O!O!OOO", &PyDict_Type, &engine.namespace, &PyList_Type, &engine.listeners, &engine.release,
+                          &engine.push, &engine.pop))
+        return NULL;
+    for (Py_ssize_t i = 0; i < 5; i++)
+        Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for good: there is one of each */
+    struct {
+        PyObject **place;
+        const char *text;
+    } names[] = {{&engine.hook, "HOOK"},         {&engine.saving, "SAVING"},         {&engine.recording, "RECORDING"},
+                 {&engine.run_name, "run"},      {&engine.release_name, "release"},  {&engine.events_name, "events"},
+                 {&engine.ids_name, "event_ids"}, {&engine.shown_name, "differentiable"}};
+    for (int i = 0; i < 8; i++)
+        if (!(*names[i].place = PyUnicode_InternFromString(names[i].text)))
+            return NULL;
+    Py_RETURN_NONE;
+}
