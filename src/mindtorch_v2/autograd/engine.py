@@ -124,8 +124,8 @@ class _Task:
     )  # fmt: skip
 
     def __init__(self, keep: bool, create: bool, captures: list[Any] | None, accumulate: bool) -> None:
-        self.keep = keep
-        self.create = create
+        self.keep = bool(keep)
+        self.create = bool(create)
         self.accumulate = accumulate
         self.wanted: dict[Node, list[tuple[int, int]]] | None = None
         self.captured: list[Any] = []
@@ -167,7 +167,7 @@ class _Task:
     def _run_all(self) -> None:
         """Run the nodes that are ready, newest first, until none is left."""
         buffers, namespace, plain = self.buffers, _tap.NAMESPACE, self.wanted is None
-        while (node := self._next(plain)) is not None:
+        while (node := self._next()) is not None:
             # A gradient travels in a list of one, so that no frame on its way keeps a reference to it.
             holder = [buffers.pop(node, None)]
             unasked = holder[0] is None and node.takes_nothing
@@ -180,12 +180,13 @@ class _Task:
             else:
                 _tap.aloud(self._evaluate, node, holder)
 
-    def _next(self, plain: bool) -> Node | None:
+    def _next(self) -> Node | None:
         """The newest node that is ready; the helper runs those itself that nothing but a recorder watches."""
-        if plain and _HELPER is not None:
+        if _HELPER is not None:
             found: Node | None = _HELPER.walk(
-                self.heap, self.buffers, self.waiting, _order, self._deliver, store, self.keep, self.create
-            )
+                self.heap, self.buffers, self.waiting, _order, self._deliver, store, self.needed, self.wanted, self.keep,
+                self.create,
+            )  # fmt: skip
             return found
         return heapq.heappop(self.heap)[2] if self.heap else None
 

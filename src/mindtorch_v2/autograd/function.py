@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -308,32 +308,45 @@ def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any
 
 
 def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    edges = tuple(graph.edge(a) for a in args)
-    building = grad_mode.is_grad_enabled() and any(e is not None for e in edges)
+    edges = tuple([graph.edge(a) for a in args])
+    building = grad_mode.is_grad_enabled() and edges.count(None) != len(edges)
     node = cls._backward_cls.__new__(cls._backward_cls)
     node.edges, node.saved, node.hooks = edges, (), None
-    node.is_tensor = tuple(isinstance(a, Tensor) for a in args)
-    node.needs_input_grad = tuple(building and e is not None for e in edges)
+    node.is_tensor = tuple([isinstance(a, Tensor) for a in args])
+    node.needs_input_grad = tuple([building and e is not None for e in edges])
     if cls.jvp is not Function.jvp:
         node.inputs = tuple((a._a.shape, a._a.dtype) if isinstance(a, Tensor) else None for a in args)
-    token = grad_mode.set_enabled(False)
-    try:
-        if cls.setup_context is not Function.setup_context:
-            output = cls.forward(*args)
-            cls.setup_context(node, args, output)
-        else:
-            output = cls.forward(node, *args, **kwargs)
-    finally:
-        grad_mode.reset_enabled(token)
-    single = not isinstance(output, tuple)
-    outputs = [output] if single else list(output)
-    unwatched = {nr for nr, o in enumerate(outputs) if any(o is n for n in node.non_differentiable)}
+    output = _forward(cls, node, args, kwargs)
+    outputs = list(output) if isinstance(output, tuple) else [output]
+    silent = node.non_differentiable
+    unwatched = {nr for nr, o in enumerate(outputs) if _is_one_of(o, silent)} if silent else set()
     outputs = [_own(node, o, args, building) for o in outputs]
     if building:
         _join(cls, node, outputs, unwatched, args)
     else:
         node.saved = None
-    return outputs[0] if single else tuple(outputs)
+    return tuple(outputs) if isinstance(output, tuple) else outputs[0]
+
+
+def _forward(cls: Any, node: FunctionNode, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the user's own code makes of the arguments, where no graph is built."""
+    token = grad_mode.set_enabled(False)
+    try:
+        if cls.setup_context is Function.setup_context:
+            return cls.forward(node, *args, **kwargs)
+        output = cls.forward(*args)
+        cls.setup_context(node, args, output)
+        return output
+    finally:
+        grad_mode.reset_enabled(token)
+
+
+def _is_one_of(value: Any, values: Sequence[Any]) -> bool:
+    """Whether it is among them, rather than equal to one."""
+    for other in values:
+        if other is value:
+            return True
+    return False
 
 
 def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool) -> Any:
@@ -341,14 +354,14 @@ def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool)
     if not isinstance(output, Tensor):
         return output
     if not building:
-        handed_on = any(output is a for a in args) and not any(output is d for d in node.dirty_tensors)
+        handed_on = _is_one_of(output, args) and not _is_one_of(output, node.dirty_tensors)
         return output.view_as(output) if handed_on else output
-    if any(output is d for d in node.dirty_tensors):
+    if _is_one_of(output, node.dirty_tensors):
         if type(output._ag) is AccumulateGrad:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         graph.check_in_place(output)
         return output
-    if any(output is a for a in args) or output._ag is not None:
+    if output._ag is not None or _is_one_of(output, args):
         return alias(output._a, storage_of(output))
     return output
 
@@ -362,7 +375,6 @@ def _lies_in(output: Tensor, args: tuple[Any, ...]) -> Tensor | None:
 
 
 def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int], args: tuple[Any, ...]) -> None:
-    tensors = [o for o in outputs if isinstance(o, Tensor)]
     if len(outputs) > 1:
         node.__class__ = cls.node_class(len(outputs))
     node.seq = _tap.NAMESPACE["SEQ"]
@@ -375,16 +387,18 @@ def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int],
     for nr, o in enumerate(outputs):
         if not isinstance(o, Tensor) or nr in unwatched or o._a.dtype.kind in "iub":
             continue
-        if any(o is d for d in node.dirty_tensors):
+        if _is_one_of(o, node.dirty_tensors):
             _rebase_dirty(node, o, nr)
         else:
             o._ag = node if nr == 0 else Output(node, nr)
             o._view = None
-            base = _lies_in(o, args)
+            base = None if o._v is None else _lies_in(o, args)
             if base is not None:
                 graph.make_view(o, base, None, OfFunction if len(outputs) == 1 else OneOfMany)
-    node._silent = frozenset(nr for nr, o in enumerate(outputs) if not isinstance(o, Tensor))
-    _save(node, tensors, outputs)
+    silent = [nr for nr, o in enumerate(outputs) if not isinstance(o, Tensor)]
+    if silent:
+        node._silent = frozenset(silent)
+    _save(node, outputs)
 
 
 def _rebase_dirty(node: FunctionNode, o: Tensor, nr: int) -> None:
@@ -395,22 +409,20 @@ def _rebase_dirty(node: FunctionNode, o: Tensor, nr: int) -> None:
     storage_of(o).version += 1
 
 
-def _save(node: FunctionNode, tensors: list[Tensor], outputs: list[Any]) -> None:
+def _save(node: FunctionNode, outputs: list[Any]) -> None:
     """Keep what was handed to save_for_backward; outputs without the cycle through their own node."""
     saved: list[Any] = []
     for t in node.to_save:
         if t is None:
             saved.append(None)
-            continue
-        nr = next((i for i, o in enumerate(outputs) if o is t and not isinstance(t._ag, AccumulateGrad)), None)
-        if nr is not None and t._ag is not None:
-            storage = storage_of(t)
-            saved.append(((t._a, storage), storage.version, nr))
-        else:
+        elif t._ag is None or type(t._ag) is AccumulateGrad or not _is_one_of(t, outputs):
             saved.append((t, version_of(t), None))
+        else:
+            storage = storage_of(t)
+            saved.append(((t._a, storage), storage.version, next(nr for nr, o in enumerate(outputs) if o is t)))
     node.saved = tuple(saved)
-    node.to_save = ()
-    node.dirty_tensors = node.non_differentiable = ()
+    for name in ("to_save", "dirty_tensors", "non_differentiable"):
+        node.__dict__.pop(name, None)
     hooks = graph.active_hooks()
     if hooks is not None:
         node.saved = tuple(_pack(item, *hooks) for item in saved)

@@ -19,6 +19,7 @@ from .._fork import free_in_children
 _enabled: ContextVar[bool] = ContextVar("grad_enabled", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
 
+new: Any = object.__new__
 is_grad_enabled: Callable[[], bool] = _enabled.get
 is_inference_mode_enabled: Callable[[], bool] = _inference.get
 
@@ -124,9 +125,7 @@ class _GradMode(_Mode):
     """Sets grad mode to `mode` while entered; may be nested and re-used."""
 
     mode = True
-
-    def __init__(self) -> None:
-        self._before: list[bool] = []
+    _before: list[bool]
 
     def __enter__(self) -> None:
         self._before.append(_enabled.get())
@@ -140,11 +139,9 @@ class _BareGradMode(_GradMode):
     """A mode that decorates with or without parentheses."""
 
     def __new__(cls, function: Any = None) -> Any:
-        instance = super().__new__(cls)
-        if function is None:
-            return instance
-        instance.__init__()  # type: ignore[misc]
-        return instance(function)
+        instance = new(cls)
+        instance._before = []
+        return instance if function is None else instance(function)
 
 
 class no_grad(_BareGradMode):
@@ -161,7 +158,7 @@ class set_grad_enabled(_GradMode):
     """Sets grad mode at once; as a context manager it is restored at the end."""
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
+        self._before = []
         self._at_creation = _enabled.get()
         self.mode = bool(mode)
         set_enabled(self.mode)

@@ -11,6 +11,7 @@ static struct {
 /* What `autograd.engine` keeps of a pass. */
 typedef struct {
     PyObject *heap, *buffers, *waiting, *order, *deliver, *store;
+    PyObject *needed, *wanted; /* the nodes on the way to those whose gradients are asked for, and these; None for all */
     int keep, create;
 } Pass;
 
@@ -18,10 +19,13 @@ enum { FAILED = -1, IN_PYTHON, UNSEEN, RECORDED };
 
 static PyObject **node_slot(PyObject *node, int slot) { return (PyObject **)((char *)node + given.node_offsets[slot]); }
 
-static int way_to_run(PyObject *node) {
+static int way_to_run(const Pass *pass, PyObject *node) {
     PyObject *hook = PyDict_GetItemWithError(engine.namespace, engine.hook);
     if (*node_slot(node, 5) != Py_None || PyDict_GetItemWithError(engine.namespace, engine.saving) != Py_None)
         return IN_PYTHON;
+    int wanted = pass->wanted == Py_None ? 0 : PyDict_Contains(pass->wanted, node);
+    if (wanted)
+        return wanted < 0 ? FAILED : IN_PYTHON;
     if (hook == Py_False)
         return UNSEEN;
     int recorded = PyDict_GetItemWithError(engine.namespace, engine.recording) == Py_True;
@@ -141,8 +145,8 @@ static PyObject *evaluate(const Pass *pass, PyObject *node, PyObject *arrived, i
 
 /* Run a node; IN_PYTHON, with nothing done, for one that is to be run there. */
 static int run_node(const Pass *pass, PyObject *node) {
-    int way = way_to_run(node);
-    PyObject *arrived = way == IN_PYTHON ? NULL : PyDict_GetItemWithError(pass->buffers, node);
+    int way = way_to_run(pass, node);
+    PyObject *arrived = way <= IN_PYTHON ? NULL : PyDict_GetItemWithError(pass->buffers, node);
     if (!arrived || *node_slot(node, 1) == Py_None)
         return PyErr_Occurred() ? FAILED : IN_PYTHON;
     Py_INCREF(arrived);
@@ -163,6 +167,11 @@ static int schedule(const Pass *pass, PyObject *ready) {
     int at_once = 1, failed = 0;
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(ready); i++) {
         PyObject *node = PyList_GET_ITEM(ready, i);
+        int needed = pass->needed == Py_None ? 1 : PySet_Contains(pass->needed, node);
+        if (needed <= 0) {
+            failed = needed < 0;
+            continue;
+        }
         if (at_once && Py_TYPE(node) == given.leaf) {
             int ran = run_node(pass, node);
             failed = ran == FAILED;
@@ -182,12 +191,12 @@ static int schedule(const Pass *pass, PyObject *ready) {
     return failed ? -1 : 0;
 }
 
-/* walk(heap, buffers, waiting, order, deliver, store, keep, create): run the nodes that are ready, newest first, until one is
+/* walk(heap, buffers, waiting, order, deliver, store, needed, wanted, keep, create): run the nodes that are ready, newest first, until one is
    to be run in Python, which is returned, or none is left. */
 static PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 8)
-        return PyErr_Format(PyExc_TypeError, "expected 8 arguments, got %zd", count);
-    Pass pass = {args[0], args[1], args[2], args[3], args[4], args[5], PyObject_IsTrue(args[6]), PyObject_IsTrue(args[7])};
+    if (count != 10)
+        return PyErr_Format(PyExc_TypeError, "expected 10 arguments, got %zd", count);
+    Pass pass = {args[0], args[1], args[2], args[3], args[4], args[5], args[6], args[7], args[8] == Py_True, args[9] == Py_True};
     while (PyList_GET_SIZE(pass.heap)) {
         PyObject *entry = PyObject_CallOneArg(engine.pop, pass.heap), *node = entry ? PyTuple_GET_ITEM(entry, 2) : NULL;
         if (!entry)
