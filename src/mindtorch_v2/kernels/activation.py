@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
-from .compiled import C, exp, in_one_pass, in_one_pass_at, pair_in_one_pass, stand_in, tanh
+from .compiled import C, exp, in_one_pass, in_one_sum, pair_in_one_pass, stand_in, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to, settle
 from .smooth import log1p_positive
 
@@ -44,24 +44,19 @@ def _long_relu(x: Any, out: Any) -> Any:
     return at_least(x, 0, out)
 
 
-def threshold_backward(g: Any, x: Any, threshold: float, out: Any = None) -> Any:
-    if C is not None and x.dtype is _ZERO.dtype and g.shape == x.shape:
-        result = np.empty_like(x) if out is None else out
-        if C.threshold_backward(g, x, threshold, result):
-            return result
-    return _threshold_backward(g, x, threshold, out=out)
-
-
+@in_one_sum
 @blocked_pair
-def _threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> Any:
+def threshold_backward(g: Any, x: Any, threshold: float, out: Any) -> Any:
     return keep(g, ~np.less_equal(x, number(threshold, x.dtype)), out)  # nan counts as above
 
 
+@in_one_sum
 @blocked
 def threshold(x: Any, limit: float, value: float, out: Any) -> Any:
     return choose(np.less_equal(x, number(limit, x.dtype)), np.full_like(x, value), x, out)
 
 
+@in_one_sum
 @blocked
 def leaky_relu(x: Any, slope: float, out: Any) -> Any:
     """The greater (for slopes above 1, the smaller) of x and slope * x."""
@@ -69,21 +64,25 @@ def leaky_relu(x: Any, slope: float, out: Any) -> Any:
     return (np.maximum if slope <= 1 else np.minimum)(x, scaled, out=out)
 
 
+@in_one_sum
 @blocked_pair
 def leaky_relu_backward(g: Any, x: Any, slope: float, out: Any) -> Any:
     return choose(np.greater(x, number(0, x.dtype)), g, np.multiply(g, number(slope, g.dtype)), out)
 
 
+@in_one_sum
 def hardtanh(x: Any, low: float, high: float, out: Any = None) -> Any:
     raised = at_least(x, low, out)
     return at_most(raised, high, raised if isinstance(raised, np.ndarray) else None)
 
 
+@in_one_sum
 @blocked_pair
 def hardtanh_backward(g: Any, x: Any, low: float, high: float, out: Any) -> Any:
     return keep(g, np.greater(x, number(low, x.dtype)) & np.less(x, number(high, x.dtype)), out)
 
 
+@in_one_sum
 @blocked
 def hardsigmoid(x: Any, out: Any) -> Any:
     gate = np.add(x, number(3, x.dtype), out=out)
@@ -92,6 +91,7 @@ def hardsigmoid(x: Any, out: Any) -> Any:
     return np.divide(gate, number(6, x.dtype), out=gate)
 
 
+@in_one_sum
 @blocked_pair
 def hardsigmoid_backward(g: Any, x: Any, out: Any) -> Any:
     inside = np.greater(x, number(-3, x.dtype)) & np.less(x, number(3, x.dtype))
@@ -108,6 +108,7 @@ def hardswish(x: Any, out: Any) -> Any:
     return np.multiply(x, gate, out=out)
 
 
+@in_one_sum
 @blocked_pair
 def hardswish_backward(g: Any, x: Any, out: Any) -> Any:
     """0 up to -3, g from 3 on, g (x / 3 + 1/2) between."""
@@ -119,16 +120,19 @@ def hardswish_backward(g: Any, x: Any, out: Any) -> Any:
     return choose(above, g, middle, out)
 
 
+@in_one_sum
 @blocked
 def hardshrink(x: Any, lambd: float, out: Any) -> Any:
     return keep(x, ~(np.greater_equal(x, -lambd) & np.less_equal(x, lambd)), out)  # nan stays nan
 
 
+@in_one_sum
 @blocked_pair
 def hardshrink_backward(g: Any, x: Any, lambd: float, out: Any) -> Any:
     return keep(g, np.less(x, -lambd) | np.greater(x, lambd), out)
 
 
+@in_one_sum
 @blocked
 def softshrink(x: Any, lambd: float, out: Any) -> Any:
     """x moved towards zero by ``lambd``, as far as zero; nan stays nan."""
@@ -149,9 +153,13 @@ def _expm1_below_zero(x: Any) -> Any:
     return _divide(t, slope, out=t)
 
 
-@in_one_pass_at(1, 1, 1)
+def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any = None) -> Any:
+    made = C.elu(x, alpha * scale, scale, input_scale, out) if C is not None and input_scale > 0 else None
+    return _elu(x, alpha, scale, input_scale, out=out) if made is None else made
+
+
 @blocked
-def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any:
+def _elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any:
     below = cut_to(x, 0)
     if input_scale != 1:
         below *= number(input_scale, x.dtype)
@@ -164,8 +172,17 @@ def elu(x: Any, alpha: float, scale: float, input_scale: float, out: Any) -> Any
     return _add(above, below, out=above)
 
 
+def elu_backward(
+    g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any = None
+) -> Any:
+    made = None
+    if C is not None and not is_result:
+        made = C.elu_slope(g, x, alpha * scale * input_scale, scale, input_scale, out)
+    return _elu_backward(g, x, alpha, scale, input_scale, is_result, out=out) if made is None else made
+
+
 @blocked_pair
-def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any) -> Any:
+def _elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float, is_result: bool, out: Any) -> Any:
     """The slope is `scale` above zero; below it is that of the exponential, found from the input or the result."""
     if is_result:
         below = np.add(x, number(alpha * scale, x.dtype))
@@ -179,7 +196,7 @@ def elu_backward(g: Any, x: Any, alpha: float, scale: float, input_scale: float,
     return choose(np.greater(x, number(0, x.dtype)), np.multiply(g, number(scale, g.dtype)), below, out)
 
 
-@in_one_pass_at(1, 20)
+@in_one_sum
 @blocked
 def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds ``threshold``."""
@@ -196,6 +213,7 @@ def softplus(x: Any, beta: float, threshold: float, out: Any) -> Any:
     return choose(high, x, tail, out)
 
 
+@in_one_sum
 @blocked_pair
 def softplus_backward(g: Any, x: Any, beta: float, threshold: float, out: Any) -> Any:
     scaled = np.multiply(x, number(beta, x.dtype))
@@ -224,6 +242,7 @@ def _sigmoid(x: Any) -> Any:
     return np.reciprocal(s, out=s)
 
 
+@in_one_sum
 @blocked_pair
 def log_sigmoid_backward(g: Any, x: Any, out: Any) -> Any:
     slope = _sigmoid(np.negative(x))
@@ -239,7 +258,7 @@ def silu(x: Any, out: Any) -> Any:
     return np.divide(x, gate, out=out)
 
 
-@pair_in_one_pass
+@in_one_sum
 @blocked_pair
 def silu_backward(g: Any, x: Any, out: Any) -> Any:
     """g s (1 + x (1 - s))"""

@@ -4,18 +4,16 @@ numbers, signs, fused forms. Arrays come promoted to one dtype; ``out`` may be t
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from .compiled import F32, MANY_DOUBLES, C, in_one_pass, in_one_sum, stand_in
+from .compiled import F32, C, in_one_pass, in_one_sum, stand_in
 from .passes import FLOATS, NUMBERS, at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
 
-_in_one_pass = functools.partial(in_one_pass, doubles=MANY_DOUBLES)
 _add, _subtract, _multiply, _divide = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.divide))
 _maximum, _minimum = stand_in(np.maximum), stand_in(np.minimum)
 
@@ -171,7 +169,7 @@ def power(a: Any, b: Any, out: Any = None) -> Any:
     return np.positive(np.where(b < 0, np.where(np.abs(a) == 1, odd, 0).astype(a.dtype), result), out=out)
 
 
-@_in_one_pass
+@in_one_pass
 def rsqrt(a: Any, out: Any = None) -> Any:
     root = np.sqrt(a, out=out)
     return np.reciprocal(root, out=root if isinstance(root, np.ndarray) else None)
@@ -180,7 +178,7 @@ def rsqrt(a: Any, out: Any = None) -> Any:
 # --- signs ------------------------------------------------------------------------------------------------------------
 
 
-@_in_one_pass
+@in_one_pass
 def sign(a: Any, out: Any = None) -> Any:
     """-1, 0 or 1; 0 for nan, where NumPy gives nan."""
     if a.dtype.kind == "b":

@@ -16,7 +16,6 @@ import ml_dtypes
 import numpy as np
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-FEW_DOUBLES, MANY_DOUBLES = 1024, 16384
 Function = Callable[..., Any]
 
 
@@ -65,15 +64,15 @@ def unsqueezed(a: Any, dim: int) -> Any:
     return a.reshape((*a.shape[:dim], 1, *a.shape[dim:])) if made is None else made
 
 
-def in_one_pass(function: Function, doubles: int = FEW_DOUBLES) -> Function:
-    """``function(x, out=None)``, by the compiled loop of its name where that takes the arrays, so many doubles at most."""
+def in_one_pass(function: Function) -> Function:
+    """``function(x, out=None)``, by the compiled loop of its name where that takes the arrays."""
     loop = getattr(C, function.__name__, None)
     if loop is None:
         return function
 
     @functools.wraps(function)
     def fused(x: Any, out: Any = None) -> Any:
-        if type(x) is np.ndarray and (x.dtype is F32 or (x.dtype is F64 and x.size <= doubles)):
+        if type(x) is np.ndarray and (x.dtype is F32 or x.dtype is F64):
             result = np.empty_like(x) if out is None else out
             # The same memory in the other order is as plain, so that both orders give the same values.
             if loop(x, result) or loop(x.T, result.T):
@@ -81,24 +80,6 @@ def in_one_pass(function: Function, doubles: int = FEW_DOUBLES) -> Function:
         return function(x, out=out)
 
     return fused
-
-
-def in_one_pass_at(*usual: float) -> Callable[[Function], Function]:
-    """The same for ``function(x, *numbers, out=None)`` where the numbers are the usual ones."""
-
-    def choose(function: Function) -> Function:
-        plain = functools.wraps(function)(lambda x, out=None: function(x, *usual, out=out))
-        fused = in_one_pass(plain)
-        if fused is plain:
-            return function
-
-        @functools.wraps(function)
-        def by_numbers(x: Any, *numbers: float, out: Any = None) -> Any:
-            return fused(x, out=out) if numbers == usual else function(x, *numbers, out=out)
-
-        return by_numbers
-
-    return choose
 
 
 def pair_in_one_pass(function: Function) -> Function:
@@ -119,7 +100,7 @@ def pair_in_one_pass(function: Function) -> Function:
 
 
 def in_one_sum(function: Function) -> Function:
-    """``function(*arrays, number, out=None)``, by the compiled loop of its name where that knows the arrays."""
+    """``function(*arrays, *numbers, out=None)``, by the compiled loop of its name where that knows the arrays."""
     loop = getattr(C, function.__name__, None)
     if loop is None:
         return function

@@ -16,29 +16,24 @@ typedef struct {
         NAME##_loop(a->x + from, a->out + from, to - from);                                                            \
     }
 
-/* How many doubles are taken: FEW where beyond them NumPy's vectors pay; NONE where the tables in Python give one value in
- * every layout. */
-enum { NONE = -1, FEW = 1024, ALL = LARGE };
-
-#define DOUBLES_NONE(NAME, DOUBLE) DOUBLES_FEW(NAME, DOUBLE)
-#define DOUBLES_FEW(NAME, DOUBLE)                                                                                      \
-    static void NAME##_doubles(const double *x, double *out, Py_ssize_t n) {                                           \
-        for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                      \
-    }
-#define DOUBLES_ALL(NAME, DOUBLE)                                                                                      \
-    WIDE static void NAME##_doubles(const double *x, double *out, Py_ssize_t n) {                                      \
-        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                 \
-    }
+/* How many doubles are taken: FEW where vectors of NumPy pay beyond; NONE where the tables in Python give one value in every
+ * layout. */
+enum { NONE = -1, FEW = 1024 };
+#define ALL PY_SSIZE_T_MAX
 
 #define UNARY(NAME, FUNCTION, MANY, MOST, DOUBLE)                                                                      \
     LOOP(NAME, FUNCTION)                                                                                               \
-    DOUBLES_##MOST(NAME, DOUBLE)                                                                                       \
+    WIDE static void NAME##_doubles(const double *x, double *out, Py_ssize_t n) {                                      \
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = DOUBLE(x[i]);                                                 \
+    }                                                                                                                  \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
         if (count != 2 || Py_TYPE(args[0]) != array_type) Py_RETURN_FALSE;                                             \
         Py_ssize_t n = count_of(args[0]);                                                                              \
         if (readable(args[0], F64) && writable(args[1], F64) && n <= MOST && n == count_of(args[1]) &&                 \
             apart(args[0], args[1], 8 * n)) {                                                                          \
+            BEGIN(n)                                                                                                   \
             NAME##_doubles(data_of(args[0]), data_of(args[1]), n);                                                     \
+            END                                                                                                        \
             Py_RETURN_TRUE;                                                                                            \
         }                                                                                                              \
         if (!readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;                                       \
@@ -71,53 +66,21 @@ enum { NONE = -1, FEW = 1024, ALL = LARGE };
         Py_RETURN_TRUE;                                                                                                \
     }
 
-UNARY(sigmoid, sigmoid_of, HEAVY, FEW, sigmoid_double)
+UNARY(sigmoid, sigmoid_of, HEAVY, ALL, sigmoid_double)
 UNARY(gelu, gelu_of, HEAVY, FEW, gelu_double)
-UNARY(gelu_tanh, gelu_tanh_of, HEAVY, FEW, gelu_tanh_double)
-UNARY(silu, silu_of, HEAVY, FEW, silu_double)
-UNARY(relu, relu_of, LIGHT, FEW, relu_double)
+UNARY(gelu_tanh, gelu_tanh_of, HEAVY, ALL, gelu_tanh_double)
+UNARY(silu, silu_of, HEAVY, ALL, silu_double)
+UNARY(relu, relu_of, LIGHT, ALL, relu_double)
 UNARY(sign, sign_of, LIGHT, ALL, sign_double)
 UNARY(rsqrt, rsqrt_of, LIGHT, ALL, rsqrt_double)
-UNARY(hardswish, hardswish_of, LIGHT, FEW, hardswish_double)
-UNARY(softplus, softplus_of, HEAVY, FEW, softplus_double)
-UNARY(log_sigmoid, log_sigmoid_of, HEAVY, FEW, log_sigmoid_double)
-UNARY(mish, mish_of, HEAVY, FEW, mish_double)
-UNARY(elu, elu_of, HEAVY, FEW, elu_double)
+UNARY(hardswish, hardswish_of, LIGHT, ALL, hardswish_double)
+UNARY(log_sigmoid, log_sigmoid_of, HEAVY, ALL, log_sigmoid_double)
+UNARY(mish, mish_of, HEAVY, ALL, mish_double)
 UNARY(erf_, erf_of, HEAVY, NONE, erf)
 UNARY(erfc_, erfc_of, HEAVY, NONE, erfc)
 UNARY(ndtr, ndtr_of, HEAVY, NONE, erfc)
 BINARY(gelu_backward, gelu_slope, HEAVY)
 BINARY(gelu_tanh_backward, gelu_tanh_slope, HEAVY)
-BINARY(silu_backward, silu_slope, HEAVY)
-
-WIDE static void threshold_loop(const float *g, const float *x, float limit, float *out, Py_ssize_t n) {
-    SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] <= limit ? 0.0f : g[i];
-}
-
-typedef struct {
-    Floats arrays;
-    float limit;
-} Limited;
-
-static void threshold_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
-    const Limited *a = work;
-    threshold_loop(a->arrays.x + from, a->arrays.y + from, a->limit, a->arrays.out + from, to - from);
-}
-
-/* threshold_backward(g, x, threshold, out) */
-static PyObject *threshold_backward(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 4 || !readable(args[0], F32) || !readable(args[1], F32) || !writable(args[3], F32)) Py_RETURN_FALSE;
-    double limit = PyFloat_AsDouble(args[2]);
-    if (limit == -1.0 && PyErr_Occurred()) return NULL;
-    Py_ssize_t n = count_of(args[0]);
-    if (n != count_of(args[1]) || n != count_of(args[3])) Py_RETURN_FALSE;
-    if (!apart(args[0], args[3], 4 * n) || !apart(args[1], args[3], 4 * n)) Py_RETURN_FALSE;
-    Limited work = {{data_of(args[0]), data_of(args[1]), data_of(args[3]), 1}, (float)limit};
-    BEGIN(n)
-    run(threshold_part, &work, n, 1, LIGHT);
-    END
-    Py_RETURN_TRUE;
-}
 
 /* Stand-ins for NumPy's own ufuncs: plain arrays are done here, all else is passed on. */
 

@@ -156,30 +156,104 @@ INLINE float log_sigmoid_of(float x) { return (x > 0.0f ? 0.0f : x) - log_tail(x
 
 INLINE float mish_of(float x) { return x * tanh_of(softplus_of(x)); }
 
-INLINE float elu_of(float x) {
-    float below = x < -80.0f ? -80.0f : x;
-    int32_t n;
-    below = below > 0.0f ? 0.0f : below;
-    float tail = exp_tail(below, &n), scale = from_bits((n + 127) << 23);
-    return x > 0.0f ? x : scale * tail + (scale - 1.0f);
+/* The same in double precision. */
+INLINE double from_wide_bits(int64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
+INLINE int64_t to_wide_bits(double x) { int64_t bits; memcpy(&bits, &x, 8); return bits; }
+
+#define WIDE_ROUNDER 6755399441055744.0 /* 1.5 * 2^52 */
+
+/* 2^n for a whole number from -1022 to 1023 */
+INLINE double power_of_two(double n) {
+    return from_wide_bits((to_wide_bits(n + WIDE_ROUNDER) - to_wide_bits(WIDE_ROUNDER) + 1023) << 52);
 }
 
-/* The same in double precision, by the functions of the C library. */
-INLINE double sigmoid_double(double x) { return 1.0 / (1.0 + exp(-x)); }
-INLINE double silu_double(double x) { return x / (1.0 + exp(-x)); }
+INLINE double exp_tail_double(double x, double *n) {
+    double whole = x * 1.4426950408889634 + WIDE_ROUNDER - WIDE_ROUNDER;
+    double r = x - whole * 0.693147180369123816490;
+    r = r - whole * 1.90821492927058770002e-10;
+    *n = whole;
+    double q = 1.6059043836821613e-10;
+    q = q * r + 2.08767569878681e-09;
+    q = q * r + 2.505210838544172e-08;
+    q = q * r + 2.755731922398589e-07;
+    q = q * r + 2.7557319223985893e-06;
+    q = q * r + 2.48015873015873e-05;
+    q = q * r + 0.0001984126984126984;
+    q = q * r + 0.001388888888888889;
+    q = q * r + 0.008333333333333333;
+    q = q * r + 0.041666666666666664;
+    q = q * r + 0.16666666666666666;
+    q = q * r + 0.5;
+    return r + r * r * q;
+}
+
+INLINE double exp_double(double x) {
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    double n, tail = exp_tail_double(x, &n), half = n * 0.5 + WIDE_ROUNDER - WIDE_ROUNDER;
+    return (1.0 + tail) * power_of_two(half) * power_of_two(n - half);
+}
+
+/* exp(x) - 1 for x up to 40 */
+INLINE double expm1_double(double x) {
+    double n, tail = exp_tail_double(x < -40.0 ? -40.0 : x, &n), scale = power_of_two(n);
+    return scale * tail + (scale - 1.0);
+}
+
+INLINE double tanh_double(double x) {
+    double a = fabs(x), e = expm1_double(a > 20.0 ? 40.0 : a + a);
+    return copysign(e / (e + 2.0), x);
+}
+
+/* log(x) of a normal number, by the series of the inverse tanh */
+INLINE double log_double(double x) {
+    int64_t bits = to_wide_bits(x), low = (bits & 0xfffffffffffff) < 0x6a09e667f3bcd;
+    double m = from_wide_bits((bits & 0xfffffffffffff) | (low ? 0x3ff0000000000000 : 0x3fe0000000000000));
+    double e = from_wide_bits(((bits >> 52) | 0x4330000000000000)) - 4503599627370496.0 - (low ? 1023.0 : 1022.0);
+    double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 0.047619047619047616;
+    p = p * z + 0.05263157894736842;
+    p = p * z + 0.058823529411764705;
+    p = p * z + 0.06666666666666667;
+    p = p * z + 0.07692307692307693;
+    p = p * z + 0.09090909090909091;
+    p = p * z + 0.1111111111111111;
+    p = p * z + 0.14285714285714285;
+    p = p * z + 0.2;
+    p = p * z + 0.3333333333333333;
+    p = p * z + 1.0;
+    return e * 0.693147180369123816490 + (2.0 * s * p + e * 1.90821492927058770002e-10);
+}
+
+INLINE double log_tail_double(double x) {
+    double t = exp_double(-fabs(x)), u = 1.0 + t, kept = u - 1.0;
+    return kept == 0.0 ? t : log_double(u) * (t / kept);
+}
+
+INLINE double sigmoid_double(double x) { return 1.0 / (1.0 + exp_double(-x)); }
+INLINE double silu_double(double x) { return x / (1.0 + exp_double(-x)); }
 INLINE double sign_double(double x) { return (double)((x > 0.0) - (x < 0.0)); }
 INLINE double rsqrt_double(double x) { return 1.0 / sqrt(x); }
 INLINE double relu_double(double x) { return x < 0.0 ? 0.0 : x; }
 INLINE double gelu_double(double x) { return x * 0.5 * (1.0 + erf(0.70710678118654752440 * x)); }
 INLINE double gelu_tanh_double(double x) {
-    return x * 0.5 * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    return x * 0.5 * (1.0 + tanh_double(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
 }
 INLINE double hardswish_double(double x) {
     double gate = x + 3.0;
     gate = gate < 0.0 ? 0.0 : gate;
     return x * (gate > 6.0 ? 6.0 : gate) / 6.0;
 }
-INLINE double softplus_double(double x) { return x > 20.0 ? x : (x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x))); }
-INLINE double log_sigmoid_double(double x) { return (x > 0.0 ? 0.0 : x) - log1p(exp(-fabs(x))); }
-INLINE double mish_double(double x) { return x * tanh((x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x)))); }
-INLINE double elu_double(double x) { return x > 0.0 ? x : expm1(x); }
+INLINE double log_sigmoid_double(double x) { return (x > 0.0 ? 0.0 : x) - log_tail_double(x); }
+INLINE double mish_double(double x) { return x * tanh_double((x < 0.0 ? 0.0 : x) + log_tail_double(x)); }
+
+INLINE float expm1_of(float x) {
+    int32_t n;
+    float tail = exp_tail(x < -80.0f ? -80.0f : x, &n), scale = from_bits((n + 127) << 23);
+    return scale * tail + (scale - 1.0f);
+}
+
+/* Functions of either type. */
+#define EXP(X) _Generic((X), float: exp_of, double: exp_double)(X)
+#define EXPM1(X) _Generic((X), float: expm1_of, double: expm1_double)(X)
+#define LOG_TAIL(X) _Generic((X), float: log_tail, double: log_tail_double)(X)

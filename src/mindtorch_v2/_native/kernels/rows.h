@@ -103,43 +103,43 @@ WIDE static void log_softmax_backward_loop(const float *g, const float *y, float
     }
 }
 
-/* The same in double precision, where few ask for speed. */
-static double peak_of_doubles(const double *x, Py_ssize_t n) {
+/* The same in double precision. */
+INLINE double peak_of_doubles(const double *x, Py_ssize_t n) {
     double peak = -INFINITY;
-    for (Py_ssize_t i = 0; i < n; i++) peak = x[i] > peak ? x[i] : peak;
+    SIMD_SUM(omp simd reduction(max : peak)) for (Py_ssize_t i = 0; i < n; i++) peak = x[i] > peak ? x[i] : peak;
     return peak;
 }
 
-static void softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
+WIDE static void softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
     for (; rows; rows--, x += n, out += n) {
-        double peak = peak_of_doubles(x, n), sum = 0.0;
-        for (Py_ssize_t i = 0; i < n; i++) sum += out[i] = exp(x[i] - peak);
-        for (Py_ssize_t i = 0; i < n; i++) out[i] /= sum;
+        double peak = peak_of_doubles(x, n);
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_double(x[i] - peak);
+        double sum = sum_of_f64(out, n);
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] /= sum;
     }
 }
 
-static void log_softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
+WIDE static void log_softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
     for (; rows; rows--, x += n, out += n) {
-        double peak = peak_of_doubles(x, n), sum = 0.0;
-        for (Py_ssize_t i = 0; i < n; i++) sum += exp(x[i] - peak);
-        double level = log(sum);
-        for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - peak - level;
+        double peak = peak_of_doubles(x, n);
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_double(x[i] - peak);
+        double level = log(sum_of_f64(out, n));
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - peak - level;
     }
 }
 
-static void softmax_backward_doubles(const double *g, const double *y, double *out, Py_ssize_t rows, Py_ssize_t n) {
+WIDE static void softmax_backward_doubles(const double *g, const double *y, double *out, Py_ssize_t rows, Py_ssize_t n) {
     for (; rows; rows--, g += n, y += n, out += n) {
-        double along = 0.0;
-        for (Py_ssize_t i = 0; i < n; i++) along += g[i] * y[i];
-        for (Py_ssize_t i = 0; i < n; i++) out[i] = (g[i] - along) * y[i];
+        double along = dot_of_f64(g, y, n);
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = (g[i] - along) * y[i];
     }
 }
 
-static void log_softmax_backward_doubles(const double *g, const double *y, double *out, Py_ssize_t rows, Py_ssize_t n) {
+WIDE static void log_softmax_backward_doubles(const double *g, const double *y, double *out, Py_ssize_t rows,
+                                              Py_ssize_t n) {
     for (; rows; rows--, g += n, y += n, out += n) {
-        double level = 0.0;
-        for (Py_ssize_t i = 0; i < n; i++) level += g[i];
-        for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] - exp(y[i]) * level;
+        double level = sum_of_f64(g, n);
+        SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] - exp_double(y[i]) * level;
     }
 }
 

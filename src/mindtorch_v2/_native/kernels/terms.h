@@ -1,18 +1,27 @@
-/* Sums of an array and a product or quotient of others in one pass. They round after every operation, as the passes they
- * stand for do. */
+/* Functions of the elements of one to three arrays and of some numbers in one pass. They round after every operation, as
+ * the passes they stand for do. */
+
+enum { MOST_VALUES = 3 };
 
 typedef struct {
     const void *a, *b, *c;
     void *out;
-    double value;
+    double values[MOST_VALUES];
 } Terms;
 
+/* A loop over RULE, whose names are x, y and z for elements of the arrays, value, second and third for the numbers. */
 #define TERMS(NAME, TYPE, RULE)                                                                                        \
     WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
         const Terms *t = work;                                                                                         \
-        const TYPE *a = t->a, *b = t->b, *c = t->c, value = (TYPE)t->value;                                            \
+        const TYPE *a = t->a, *b = t->b, *c = t->c;                                                                    \
+        const TYPE value = (TYPE)t->values[0], second = (TYPE)t->values[1], third = (TYPE)t->values[2];                \
         TYPE *out = t->out;                                                                                            \
-        SIMD for (Py_ssize_t i = from; i < to; i++) out[i] = RULE;                                                     \
+        (void)value, (void)second, (void)third;                                                                        \
+        SIMD for (Py_ssize_t i = from; i < to; i++) {                                                                  \
+            const TYPE x = a[i], y = b[i], z = c[i];                                                                   \
+            (void)y, (void)z;                                                                                          \
+            out[i] = RULE;                                                                                             \
+        }                                                                                                              \
     }
 
 #define BOTH(NAME, RULE)                                                                                               \
@@ -20,15 +29,9 @@ typedef struct {
     TERMS(NAME##_f64, double, RULE)                                                                                    \
     static const Part NAME##_loops[2] = {NAME##_f32, NAME##_f64};
 
-BOTH(add_scaled, a[i] + b[i] * value)
-BOTH(addcmul, a[i] + b[i] * c[i] * value)
-BOTH(addcdiv, a[i] + b[i] * value / c[i])
-BOTH(lerp_near, a[i] + (b[i] - a[i]) * value)
-BOTH(lerp_far, b[i] - (b[i] - a[i]) * value)
-
-/* arrays (two or three), a number and an array for the result or None: the result, or None where it does not know them. */
-static PyObject *sum_terms(const Part *loops, int arrays, double value, PyObject *const *args) {
-    PyObject *out = args[arrays + 1], *descr = Py_TYPE(args[0]) == array_type ? ((Array *)args[0])->descr : NULL;
+/* The result of so many arrays, numbers and an array for it or None; None where it does not know them. */
+static PyObject *sum_terms(const Part *loops, int arrays, int numbers, const double *values, PyObject *const *args) {
+    PyObject *out = args[arrays + numbers], *descr = Py_TYPE(args[0]) == array_type ? ((Array *)args[0])->descr : NULL;
     if (descr == NULL || (descr != F32 && descr != F64)) Py_RETURN_NONE;
     Py_ssize_t n = count_of(args[0]), bytes = n * (descr == F32 ? 4 : 8);
     int fresh = out == Py_None, fits = fresh || (writable(out, descr) && of_one_shape(args[0], out));
@@ -37,37 +40,68 @@ static PyObject *sum_terms(const Part *loops, int arrays, double value, PyObject
     if (!fits) Py_RETURN_NONE;
     out = fresh ? new_like(args[0], KEEP_ORDER, NULL, 0) : Py_NewRef(out);
     if (!out) return NULL;
-    Terms work = {data_of(args[0]), data_of(args[1]), data_of(args[arrays - 1]), data_of(out), value};
+    Terms work = {data_of(args[0]), data_of(args[arrays > 1]), data_of(args[arrays - 1]), data_of(out), {0}};
+    memcpy(work.values, values, numbers * sizeof(double));
     BEGIN(n)
     run(loops[descr == F64], &work, n, 1, LIGHT);
     END
     return out;
 }
 
-/* Whether args are so many arrays, a Python number (into *value) and what the result goes into. */
-static int given_terms(PyObject *const *args, Py_ssize_t count, int arrays, double *value) {
-    if (count != arrays + 2 || !(PyFloat_CheckExact(args[arrays]) || PyLong_CheckExact(args[arrays]))) return 0;
-    *value = PyFloat_AsDouble(args[arrays]);
-    if (*value != -1.0 || !PyErr_Occurred()) return 1;
-    PyErr_Clear(); /* too large an integer; NumPy says so */
-    return 0;
+/* Whether args are so many arrays, Python numbers (into values) and what the result goes into. */
+static int given_terms(PyObject *const *args, Py_ssize_t count, int arrays, int numbers, double *values) {
+    if (count != arrays + numbers + 1) return 0;
+    for (int i = 0; i < numbers; i++) {
+        PyObject *given = args[arrays + i];
+        if (!PyFloat_CheckExact(given) && !PyLong_CheckExact(given)) return 0;
+        values[i] = PyFloat_AsDouble(given);
+        if (values[i] != -1.0 || !PyErr_Occurred()) continue;
+        PyErr_Clear(); /* too large an integer; NumPy says so */
+        return 0;
+    }
+    return 1;
 }
 
-#define SUM(NAME, ARRAYS)                                                                                              \
+#define FUSED(NAME, ARRAYS, NUMBERS, RULE)                                                                             \
+    BOTH(NAME, RULE)                                                                                                   \
     static PyObject *NAME(PyObject *module, PyObject *const *args, Py_ssize_t count) {                                 \
-        double value;                                                                                                  \
-        if (!given_terms(args, count, ARRAYS, &value)) Py_RETURN_NONE;                                                 \
-        return sum_terms(NAME##_loops, ARRAYS, value, args);                                                           \
+        double values[MOST_VALUES];                                                                                    \
+        if (!given_terms(args, count, ARRAYS, NUMBERS, values)) Py_RETURN_NONE;                                        \
+        return sum_terms(NAME##_loops, ARRAYS, NUMBERS, values, args);                                                 \
     }
 
-SUM(add_scaled, 2)
-SUM(addcmul, 3)
-SUM(addcdiv, 3)
+FUSED(add_scaled, 2, 1, x + y * value)
+FUSED(addcmul, 3, 1, x + y * z * value)
+FUSED(addcdiv, 3, 1, x + y * value / z)
+
+BOTH(lerp_near, x + (y - x) * value)
+BOTH(lerp_far, y - (y - x) * value)
 
 /* From the nearer end, so that both are exact. */
 static PyObject *lerp(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     double weight;
-    if (!given_terms(args, count, 2, &weight)) Py_RETURN_NONE;
+    if (!given_terms(args, count, 2, 1, &weight)) Py_RETURN_NONE;
     int near = fabs(weight) < 0.5;
-    return sum_terms(near ? lerp_near_loops : lerp_far_loops, 2, near ? weight : 1 - weight, args);
+    weight = near ? weight : 1 - weight;
+    return sum_terms(near ? lerp_near_loops : lerp_far_loops, 2, 1, &weight, args);
 }
+
+/* Activations; nan stays nan. Slopes take the gradient of the result first, then what it was made of. */
+FUSED(threshold, 1, 2, x <= value ? second : x)
+FUSED(threshold_backward, 2, 1, y <= value ? 0 : x)
+FUSED(leaky_relu, 1, 1, x > 0 ? x : x * value)
+FUSED(leaky_relu_backward, 2, 1, y > 0 ? x : x * value)
+FUSED(hardtanh, 1, 2, (x < value ? value : x) > second ? second : x < value ? value : x)
+FUSED(hardtanh_backward, 2, 2, y > value && y < second ? x : 0)
+FUSED(hardsigmoid, 1, 0, (x < -3 ? 0 : x > 3 ? 6 : x + 3) / 6)
+FUSED(hardsigmoid_backward, 2, 0, y > -3 && y < 3 ? x / 6 : 0)
+FUSED(hardswish_backward, 2, 0, y >= 3 ? x : y <= -3 ? 0 : (y / 3 + 0.5f) * x)
+FUSED(hardshrink, 1, 1, x >= -value && x <= value ? 0 : x)
+FUSED(hardshrink_backward, 2, 1, y < -value || y > value ? x : 0)
+FUSED(softshrink, 1, 1, x - (x < -value ? -value : x > value ? value : x))
+FUSED(elu, 1, 3, x > 0 ? x * second : EXPM1((x > 0 ? 0 : x) * third) * value)
+FUSED(elu_slope, 2, 3, y > 0 ? x * second : EXP((y > 0 ? 0 : y) * third) * value * x)
+FUSED(softplus, 1, 2, x * value > second ? x : ((x * value < 0 ? 0 : x * value) + LOG_TAIL(x * value)) / value)
+FUSED(softplus_backward, 2, 2, y * value > second ? x : x / (EXP(-(y * value)) + 1))
+FUSED(log_sigmoid_backward, 2, 0, x / (EXP(y) + 1))
+FUSED(silu_backward, 2, 0, x * ((1 + y * (1 - 1 / (1 + EXP(-y)))) / (1 + EXP(-y))))
