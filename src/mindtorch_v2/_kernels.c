@@ -57,6 +57,9 @@ EITHER(max_pool, 4)
 EITHER(put_places, 0)
 EITHER(avg_pool, 4)
 EITHER(avg_pool_backward, 4)
+EITHER(sum_picked, 0)
+EITHER(pick, 0)
+EITHER(put_picked, 0)
 
 #include "_native/kernels/ordering.h"
 #include "_native/kernels/joining.h"
@@ -220,7 +223,6 @@ static PyMethodDef methods[] = {
     METHOD("add_sampled", add_sampled),
     METHOD("sum_picked", sum_picked),
     METHOD("pick", pick),
-    METHOD("pick_weighted", pick_weighted),
     METHOD("put_picked", put_picked),
     METHOD("cat", cat),
     METHOD("stack", stack),

@@ -725,33 +725,42 @@ def test_activations_by_numbers(name: str, numbers: tuple[float, ...], dtype: An
 
 
 @needs_compiled
-def test_picked_losses() -> None:
-    x, target = normal(5, 4), np.array([1, -7, 3, 0, -7])
-    losses, picked = np.empty(5, F32), -x[[0, 2, 3], [1, 3, 0]]
-    assert C.pick(x, target, -7, losses)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_picked_losses(dtype: Any) -> None:
+    x, target = normal(5, 4).astype(dtype), np.array([1, -7, 3, 0, -7])
+    losses, picked = np.empty(5, dtype), -x[[0, 2, 3], [1, 3, 0]]
+    assert C.pick(x, target, -7, None, losses)
     np.testing.assert_array_equal(losses[[0, 2, 3]], picked)
     np.testing.assert_array_equal(losses[[1, 4]], 0)
-    total, count = C.sum_picked(x, target, -7)
+    total, count = C.sum_picked(x, target, -7, None)
     assert count == 3
     assert total == pytest.approx(-picked.sum())
-    slopes = np.empty((5, 4), F32)
-    assert C.put_picked(slopes, target, -7, 0.5)
+    slopes = np.empty((5, 4), dtype)
+    assert C.put_picked(slopes, target, -7, None, 0.5)
     assert [tuple(place) for place in np.argwhere(slopes == 0.5)] == [(0, 1), (2, 3), (3, 0)]
-    assert C.sum_picked(x, target, -8) is None
-    assert C.sum_picked(x, target, 1 << 70) is None
-    assert not C.pick(x.astype(float), target, -7, losses)
+    assert C.sum_picked(x, target, -8, None) is None
+    assert C.sum_picked(x, target, 1 << 70, None) is None
+    assert C.sum_picked(x, target.reshape(5, 1), -7, None) is None
+    assert not C.pick(x.astype(np.float16), target, -7, None, losses)
+    assert not C.pick(x, target, -100, normal(3).astype(dtype), losses)
 
 
 @needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ignored", [-100, 2])
 @pytest.mark.parametrize("reduction", [0, 1, 2])
-def test_weighted_losses(ignored: int, reduction: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, weight, target = normal(5, 4), np.abs(normal(4, seed=1)), np.array([1, 2, 3, 0, 2])
-    fused = loss.nll_loss(x, target, weight, reduction, ignored)
-    monkeypatch.setattr(loss, "C", None)
-    for got, expected in zip(fused, loss.nll_loss(x, target, weight, reduction, ignored), strict=True):
-        np.testing.assert_array_equal(got, expected)
-    assert not C.pick_weighted(x, target, -100, normal(3), np.empty(5, F32), np.empty(5, F32))
+def test_weighted_losses(ignored: int, reduction: int, dtype: Any) -> None:
+    x, weight, target = normal(5, 4).astype(dtype), np.abs(normal(4, seed=1)).astype(dtype), np.array([1, 2, 3, 0, 2])
+    fused = small.picked_loss(x, target, weight, reduction, ignored)
+    wanted = loss.nll_loss(x, target, weight, reduction, ignored)
+    assert fused is not None
+    for got, expected in zip(fused, wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+    if reduction:
+        grad = np.ones((), dtype)
+        slopes = small.picked_loss_backward(grad, x, target, weight, reduction, ignored, wanted[1])
+        expected = loss.nll_loss_backward(grad, x, target, weight, reduction, ignored, wanted[1])
+        np.testing.assert_allclose(slopes, expected, rtol=1e-6)
 
 
 @needs_compiled

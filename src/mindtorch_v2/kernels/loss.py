@@ -11,7 +11,6 @@ import numpy as np
 
 from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
-from .compiled import C
 from .precision import narrow, wide
 from .totals import Array, total
 
@@ -26,21 +25,10 @@ def nll_loss(
     x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN, ignore_index: int = -100
 ) -> tuple[Array, Array]:
     """Minus ``x[i, target[i]]``, weighted by class, and the total weight; ``x`` is (classes) or (batch, classes)."""
-    fused = None if weight is None else _weighted_in_one_pass(x, target, weight, ignore_index)
-    if fused is not None:
-        return _reduced_nll(*fused, reduction, x)
     _check_nll(x, target, weight)
     rows = x.reshape(-1, x.shape[-1], 1)
     loss, weights = _nll(rows, target.reshape(-1, 1), weight, ignore_index)
     return _reduced_nll(loss.reshape(x.shape[:-1]), weights, reduction, x)
-
-
-def _weighted_in_one_pass(x: Array, target: Array, weight: Array, ignore_index: int) -> tuple[Array, Array] | None:
-    """Losses of (batch, classes) and the weight of each, by the compiled loop; None for what it does not take."""
-    if C is None or target.ndim != 1:
-        return None
-    loss, weights = np.empty(len(target), np.float32), np.empty((len(target), 1), np.float32)
-    return (loss, weights) if C.pick_weighted(x, target, ignore_index, weight, loss, weights) else None
 
 
 def nll_loss2d(

@@ -73,20 +73,22 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Array:
 # ---------------------------------------------------------------------------------------------------- nll_loss
 
 
-def picked_loss(x: Array, target: Array, reduction: int, ignored: int) -> tuple[Array, Array] | None:
-    """``nll_loss`` for any number of float32 rows, by a compiled loop; None for what it does not take."""
+def picked_loss(
+    x: Array, target: Array, weight: Array | None, reduction: int, ignored: int
+) -> tuple[Array, Array] | None:
+    """``nll_loss`` for any number of rows, by a compiled loop; None for what it does not take."""
     if C is None:
         return None
     if reduction == 0:
-        each = np.empty(target.shape, F32)
-        return (each, np.zeros((), F32)) if C.pick(x, target, ignored, each) else None
-    summed = C.sum_picked(x, target, ignored)
+        each = np.empty(target.shape, x.dtype)
+        return (each, np.zeros((), x.dtype)) if C.pick(x, target, ignored, weight, each) else None
+    summed = C.sum_picked(x, target, ignored, weight)
     if summed is None:
         return None
     total, count = summed
     if reduction == 1:
         total = total / count if count else math.nan
-    return np.array(-total, F32), np.array(count, F32)
+    return np.array(-total, x.dtype), np.array(count, x.dtype)
 
 
 def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
@@ -101,13 +103,15 @@ def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     return np.asarray(total / count if reduction == 1 else total), np.asarray(count)
 
 
-def picked_loss_backward(grad: Array, x: Array, target: Array, reduction: int, ignored: int, total: Array) -> Any:
-    """``nll_loss_backward`` for any number of float32 rows, by a compiled loop; None for what it does not take."""
-    if C is None or grad.ndim or x.dtype is not F32 or not (reduction == 2 or total):
+def picked_loss_backward(
+    grad: Array, x: Array, target: Array, weight: Array | None, reduction: int, ignored: int, total: Array
+) -> Any:
+    """``nll_loss_backward`` for any number of rows, by a compiled loop; None for what it does not take."""
+    if C is None or grad.ndim or not (reduction == 2 or total):
         return None
     result: Array = np.empty(x.shape, x.dtype)
     value = -float(grad) / float(total) if reduction == 1 else -float(grad)
-    return result if C.put_picked(result, target, ignored, value) else None
+    return result if C.put_picked(result, target, ignored, weight, value) else None
 
 
 def nll_loss_backward(grad: Array, x: Array, target: Array, reduction: int) -> Array:

@@ -42,10 +42,9 @@ _PUBLIC = "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, in
     grad_output=lambda g, target, weight, reduction, ignore_index: nll_loss(g, target, weight, reduction, ignore_index),
 )
 def _nll_loss_backward(g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
-    if weight is None:
-        put = small.picked_loss_backward(g, x, target, reduction, ignore_index, total)
-        if put is not None:
-            return put
+    put = small.picked_loss_backward(g, x, target, weight, reduction, ignore_index, total)
+    if put is not None:
+        return put
     if _plain(x, target, weight, ignore_index):
         try:
             return small.nll_loss_backward(g, x, target, reduction)
@@ -78,10 +77,9 @@ def _plain(x: Any, target: Any, weight: Any, ignore_index: int) -> bool:
     ),
 )
 def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    if weight is None:
-        picked = small.picked_loss(x, target, reduction, ignore_index)
-        if picked is not None:
-            return picked
+    picked = small.picked_loss(x, target, weight, reduction, ignore_index)
+    if picked is not None:
+        return picked
     if _plain(x, target, weight, ignore_index):
         try:
             return small.nll_loss(x, target, reduction)

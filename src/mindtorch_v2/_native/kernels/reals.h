@@ -3,3 +3,4 @@
 #include "layer_norm.h"
 #include "channels.h"
 #include "pooling.h"
+#include "picked.h"

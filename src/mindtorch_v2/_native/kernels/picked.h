@@ -1,0 +1,73 @@
+/* One element of each row: losses against class indices. */
+
+typedef struct {
+    REAL *x;
+    const REAL *weight; /* of each class; NULL for 1 */
+    const int64_t *index;
+    int64_t ignored; /* an index that counts for nothing */
+    Py_ssize_t n, m;
+} NAMED(Picked);
+
+/* Whether args[0] is (n, m), args[1] n places in its rows but for those that are args[2], and `weight` None or m numbers. */
+static int NAMED(picked_of)(PyObject *const *args, PyObject *weight, NAMED(Picked) *p) {
+    Array *a = (Array *)args[0];
+    if (!readable(args[0], KIND) || !readable(args[1], I64) || a->nd != 2 || ((Array *)args[1])->nd != 1 ||
+        count_of(args[1]) != a->dimensions[0] || a->dimensions[0] < 1 || !PyLong_CheckExact(args[2]))
+        return 0;
+    if (weight != Py_None && !(readable(weight, KIND) && ((Array *)weight)->nd == 1)) return 0;
+    if (weight != Py_None && count_of(weight) != a->dimensions[1]) return 0;
+    p->x = data_of(args[0]);
+    p->weight = weight == Py_None ? NULL : data_of(weight);
+    p->index = data_of(args[1]);
+    p->n = a->dimensions[0];
+    p->m = a->dimensions[1];
+    p->ignored = PyLong_AsLongLong(args[2]);
+    if (p->ignored == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < p->n; i++)
+        if ((uint64_t)p->index[i] >= (uint64_t)p->m && p->index[i] != p->ignored) return 0;
+    return 1;
+}
+
+/* sum_picked(x, index, ignored, weight | None): the weighted sum of x[i, index[i]] and that of the weights; or None. */
+static PyObject *NAMED(sum_picked)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    NAMED(Picked) p;
+    if (count != 4 || !NAMED(picked_of)(args, args[3], &p)) Py_RETURN_NONE;
+    double total = 0.0, weights = 0.0;
+    for (Py_ssize_t i = 0; i < p.n; i++)
+        if (p.index[i] != p.ignored) {
+            REAL weight = p.weight ? p.weight[p.index[i]] : 1;
+            total += p.x[i * p.m + p.index[i]] * weight;
+            weights += weight;
+        }
+    return Py_BuildValue("dd", total, weights);
+}
+
+/* pick(x, index, ignored, weight | None, out): out[i] = -x[i, index[i]] times its weight, or 0 where that is ignored. */
+static PyObject *NAMED(pick)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    NAMED(Picked) p;
+    if (count != 5 || !NAMED(picked_of)(args, args[3], &p) || !writable(args[4], KIND) || count_of(args[4]) != p.n)
+        Py_RETURN_FALSE;
+    REAL *out = data_of(args[4]);
+    for (Py_ssize_t i = 0; i < p.n; i++) {
+        REAL weight = p.weight && p.index[i] != p.ignored ? p.weight[p.index[i]] : 1;
+        out[i] = p.index[i] == p.ignored ? 0 : -p.x[i * p.m + p.index[i]] * weight;
+    }
+    Py_RETURN_TRUE;
+}
+
+/* put_picked(out, index, ignored, weight | None, value): out[i, index[i]] = value times its weight unless that is ignored,
+ * and 0 elsewhere. */
+static PyObject *NAMED(put_picked)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    NAMED(Picked) p;
+    if (count != 5 || !NAMED(picked_of)(args, args[3], &p) || !writable(args[0], KIND)) Py_RETURN_FALSE;
+    double value = PyFloat_AsDouble(args[4]);
+    if (value == -1.0 && PyErr_Occurred()) return NULL;
+    memset(p.x, 0, p.n * p.m * sizeof(REAL));
+    for (Py_ssize_t i = 0; i < p.n; i++)
+        if (p.index[i] != p.ignored)
+            p.x[i * p.m + p.index[i]] = (REAL)value * (p.weight ? p.weight[p.index[i]] : 1);
+    Py_RETURN_TRUE;
+}
