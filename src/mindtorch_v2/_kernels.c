@@ -3,7 +3,7 @@
  *
  * Every function takes NumPy arrays that the caller has made, writes into the last ones, and returns True; or False,
  * with nothing written, where the arrays are not plain memory of the types it knows. Stand-ins make their result, and
- * call the function they stand for where they do not know the arrays; views and sums of terms give None instead. The kernels in NumPy are the source of truth:
+ * call the function they stand for where they do not know the arrays; views, reductions and sums of terms give None instead. The kernels in NumPy are the source of truth:
  * results agree with theirs up to rounding. Nothing here knows tensors or operators.
  *
  * Arrays are read by the layout of their structure, which NumPy has kept since 1.7; `setup` compares it with the buffer
@@ -25,6 +25,7 @@
 #include "_native/kernels/elementwise.h"
 #include "_native/kernels/arithmetic.h"
 #include "_native/kernels/rows.h"
+#include "_native/kernels/reductions.h"
 #include "_native/kernels/attention.h"
 #include "_native/kernels/places.h"
 #include "_native/kernels/shapes.h"
@@ -214,7 +215,11 @@ static PyMethodDef methods[] = {
     METHOD("random_normals", random_normals),
     METHOD("stretch", stretch),
     METHOD("normals", normals),
+    METHOD("length", length),
+    METHOD("variance", variance),
+    METHOD("multiply_up", multiply_up),
     METHOD("extreme", extreme),
+    METHOD("extreme_and_place", extreme_and_place),
     METHOD("inside", inside),
     METHOD("chosen", chosen),
     METHOD("gather", gather),

@@ -275,13 +275,54 @@ def test_sums_have_the_bits_of_numpy(shape: tuple[int, ...], dtype: Any) -> None
 @pytest.mark.skipif(compiled.C is None, reason="the compiled kernels are not built")
 def test_the_compiled_sum_refuses_what_it_does_not_take() -> None:
     x = np.ones((2, 3), np.float32)
-    out = np.empty(2, np.float32)
-    assert compiled.C.add_up(x, 1, out) is True
-    assert compiled.C.add_up(x.T, 0, out) is False
-    assert compiled.C.add_up(x, 2, out) is False
-    assert compiled.C.add_up(x, 0, out) is False
-    assert compiled.C.add_up(np.ones((129, 2), np.float32), 0, out) is False
-    assert compiled.C.add_up(x.astype(np.int64), 1, out) is False
+    assert compiled.C.add_up(x, 1, False).tolist() == [3.0, 3.0]
+    assert compiled.C.add_up(x.T, 0, False) is None
+    assert compiled.C.add_up(x, 2, False) is None
+    assert compiled.C.add_up(x, (0,), False) is None
+    assert compiled.C.add_up(np.ones((129, 2), np.float32), 0, False) is None
+    assert compiled.C.add_up(np.ones((0, 2), np.float32), 0, False) is None
+    assert compiled.C.add_up(x.astype(np.int32), 1, False) is None
+
+
+REDUCED = [(), (1,), (5,), (4, 3), (2, 3, 4), (3, 1, 5), (3, 200)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", REDUCED, ids=str)
+def test_reductions_of_a_few_are_those_of_numpy(shape: tuple[int, ...], dtype: Any) -> None:
+    a = np.asarray(np.random.default_rng(1).uniform(-2, 2, shape)).astype(dtype)
+    x = torch.tensor(a)
+    functions: dict[str, Any] = {"sum": np.sum, "all": np.all, "any": np.any, "amax": np.max, "amin": np.min}
+    if dtype is not np.bool_:
+        functions |= {"prod": np.prod, "argmax": np.argmax, "argmin": np.argmin}
+    if dtype in (np.float32, np.float64):
+        functions |= {
+            "mean": np.mean,
+            "norm": lambda a, axis=None, keepdims=False: np.sqrt(np.sum(a * a, axis, keepdims=keepdims)),
+        }
+    for name, expected in functions.items():
+        np.testing.assert_allclose(getattr(x, name)().numpy(), expected(a), rtol=1e-5, atol=1e-6)
+        for dim in range(-a.ndim, a.ndim):
+            for keepdim in (False, True):
+                got, wanted = getattr(x, name)(dim=dim, keepdim=keepdim), expected(a, axis=dim, keepdims=keepdim)
+                assert got.shape == wanted.shape
+                assert got.is_contiguous()
+                np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-5, atol=1e-6)
+        with pytest.raises(IndexError):
+            getattr(x, name)(dim=max(a.ndim, 1))
+    if not shape:
+        assert x.sum(-1).shape == x.amax(0).shape == x.max(0).indices.shape == ()
+
+
+@pytest.mark.parametrize("least", [False, True])
+def test_the_first_nan_is_the_extreme_and_its_place(least: bool) -> None:
+    nan = float("nan")
+    x = torch.tensor([[1.0, nan, 3.0, nan], [2.0, 2.0, 1.0, 1.0]]).repeat(1, 30)
+    values, places = x.min(1) if least else x.max(1)
+    assert values[0].isnan()
+    assert places.tolist() == [1, 2 if least else 0]
+    assert (x.argmin(0) if least else x.argmax(0))[:4].tolist() == [0 if least else 1, 0, 1 if least else 0, 0]
+    assert (x.argmin() if least else x.argmax()).item() == 1
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4)])

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import C
+from .compiled import C, stand_in
+from .passes import NUMBERS
 from .totals import Array
 
-F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
 class _Ones(dict[int, Any]):
@@ -28,89 +29,137 @@ ONES = _Ones()
 # Conditions in generated code for the arrays that these functions take.
 _OF_NUMBERS = "(input._a.dtype is F32 or input._a.dtype is F64 or input._a.dtype is I64)"
 FOR_ALL = f"0 < input._a.size <= 4096 and {_OF_NUMBERS}"
-FOR_DIM = f"type(dim) is int and {FOR_ALL} and -input._a.ndim <= dim < input._a.ndim and input._a.flags.c_contiguous"
+FOR_DIM = f"type(dim) is int and {FOR_ALL} and input._a.flags.c_contiguous"
 # Counting does not stop at the first element that decides.
 FOR_TRUTH = f"input._a.size <= 4096 and (input._a.dtype is BOOL or {_OF_NUMBERS})"
-FOR_TRUTH_DIM = "type(dim) is int and input._a.dtype is BOOL and -input._a.ndim <= dim < input._a.ndim"
-FOR_MEAN = "dtype is None and 0 < input._a.size <= 4096 and (input._a.dtype is F32 or input._a.dtype is F64)"
-FOR_NORM = (
-    "ord == 2 and dim is None and dtype is None and not keepdim and input._a.dtype is F32"
-    " and 0 < input._a.size <= 256 and input._a.flags.c_contiguous"
-)
-FOR_MOMENTS = (
-    "False"
-    if C is None
-    else "(dim is None or type(dim) is int) and 0 < input._a.size <= 4096"
-    " and (input._a.dtype is F32 or input._a.dtype is F64)"
-)
+FOR_TRUTH_DIM = f"type(dim) is int and {FOR_TRUTH} and input._a.flags.c_contiguous"
+_OF_FLOATS = "0 < input._a.size <= 4096 and (input._a.dtype is F32 or input._a.dtype is F64)"
+FOR_PLACE = f"(dim is None or type(dim) is int) and {FOR_ALL} and input._a.flags.c_contiguous"
+FOR_MEAN = f"dtype is None and {_OF_FLOATS}"
+
+
+def _compiled(condition: str) -> str:
+    """A condition for what is not done here without the compiled loops."""
+    return "False" if C is None else condition
+
+
+FOR_SUM_DIM = _compiled(f"type(dim) is int and dtype is None and 0 < input._a.size <= 4096 and {_OF_NUMBERS}")
+FOR_MEAN_DIM = _compiled(f"type(dim) is int and dtype is None and {_OF_FLOATS}")
+FOR_NORM = _compiled(f"ord == 2 and dtype is None and (dim is None or type(dim) is int) and {_OF_FLOATS}")
+FOR_PRODUCT = _compiled(f"dtype is None and {FOR_ALL}")
+FOR_PRODUCT_DIM = _compiled(f"type(dim) is int and {FOR_PRODUCT}")
+FOR_MOMENTS = _compiled(f"(dim is None or type(dim) is int) and {_OF_FLOATS}")
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
+_not_equal = stand_in(np.not_equal)
 _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
 
 def mean(a: Array, dtype: Any) -> Any:
     """``mean`` of a few floats."""
-    n = a.size
-    if C is not None:
-        result = np.empty((), a.dtype)
-        if C.add_up(a, None, result, n):
-            return result
-    return total(a) / a.dtype.type(n)
+    made = None if C is None else C.add_up(a, None, False, a.size)
+    return total(a) / a.dtype.type(a.size) if made is None else made
 
 
 def total(a: Array) -> Any:
     """``sum`` of a few floats."""
-    if C is not None:
-        result = np.empty((), a.dtype)
-        if C.add_up(a, None, result):
-            return result
+    made = None if C is None else C.add_up(a, None, False)
+    if made is not None:
+        return made
     return a.reshape(-1).dot(ONES[a.size]) if a.dtype is F32 else _add(a, None)
 
 
-def norm(a: Array, *options: Any) -> Any:
-    """The length of a few float32 as one vector."""
-    row = a.reshape(-1)
-    return np.sqrt(row.dot(row))
+def _or_refused(made: Any) -> Any:
+    """What a compiled loop made; ValueError where it did not take the array, which may overflow or lie otherwise."""
+    if made is None:
+        raise ValueError
+    return made
+
+
+def sum_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
+    """``sum`` of a few numbers over one dimension."""
+    return _or_refused(C.add_up(a, dim, keepdim))
+
+
+def mean_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
+    """``mean`` of a few floats over one dimension."""
+    return _or_refused(C.add_up(a, dim, keepdim, a.shape[dim] if a.ndim else 1))
+
+
+def var(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Any:
+    """``var`` of a few floats."""
+    return _or_refused(C.variance(a, dim, keepdim, 1 if correction is None else correction, False))
+
+
+def std(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Any:
+    """``std`` of a few floats."""
+    return _or_refused(C.variance(a, dim, keepdim, 1 if correction is None else correction, True))
+
+
+def norm(a: Array, ord: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
+    """The length of a few floats as one vector, or of the vectors along one dimension."""
+    return _or_refused(C.length(a, dim, keepdim))
+
+
+def product(a: Array, dim: int | None, keepdim: bool, dtype: Any) -> Any:
+    """``prod`` of a few numbers."""
+    return _or_refused(C.multiply_up(a, dim, keepdim))
+
+
+def product_of_all(a: Array, dtype: Any) -> Any:
+    """``prod`` of a few numbers over all dimensions."""
+    return product(a, None, False, dtype)
+
+
+def _extreme(reduce: Any, a: Array, dim: int | None, keepdim: bool, least: bool) -> Any:
+    made = None if C is None else C.extreme(a, dim, keepdim, least)
+    return reduce(a, dim, None, None, keepdim) if made is None else made
 
 
 def largest(a: Array) -> Any:
     """``max`` of a few numbers."""
-    if C is not None:
-        result = np.empty((), a.dtype)
-        if C.extreme(a, False, result):
-            return result
-    return a.reshape(-1)[a.argmax()]
+    return _extreme(_maximum, a, None, False, False)
 
 
 def least(a: Array) -> Any:
     """``min`` of a few numbers."""
-    if C is not None:
-        result = np.empty((), a.dtype)
-        if C.extreme(a, True, result):
-            return result
-    return a.reshape(-1)[a.argmin()]
+    return _extreme(_minimum, a, None, False, True)
 
 
 def amax(a: Array, dim: int, keepdim: bool) -> Any:
     """``amax`` over one dimension."""
-    return _maximum(a, dim, None, None, keepdim)
+    return _extreme(_maximum, a, dim, keepdim, False)
 
 
 def amin(a: Array, dim: int, keepdim: bool) -> Any:
     """``amin`` over one dimension."""
-    return _minimum(a, dim, None, None, keepdim)
+    return _extreme(_minimum, a, dim, keepdim, True)
 
 
 def max_dim(a: Array, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """``max_dim`` of a few numbers."""
-    return _maximum(a, dim, None, None, keepdim), a.argmax(dim, keepdims=keepdim)
+    made = None if C is None else C.extreme_and_place(a, dim, keepdim, False)
+    return (_maximum(a, dim, None, None, keepdim), a.argmax(dim, keepdims=keepdim)) if made is None else made
 
 
 def min_dim(a: Array, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """``min_dim`` of a few numbers."""
-    return _minimum(a, dim, None, None, keepdim), a.argmin(dim, keepdims=keepdim)
+    made = None if C is None else C.extreme_and_place(a, dim, keepdim, True)
+    return (_minimum(a, dim, None, None, keepdim), a.argmin(dim, keepdims=keepdim)) if made is None else made
+
+
+def argmax(a: Any, dim: int | None, keepdim: bool) -> Any:
+    """``argmax`` of a few numbers."""
+    made = None if C is None else C.extreme_and_place(a, dim, keepdim, False)
+    return a.argmax(dim, keepdims=keepdim) if made is None else made[1]
+
+
+def argmin(a: Any, dim: int | None, keepdim: bool) -> Any:
+    """``argmin`` of a few numbers."""
+    made = None if C is None else C.extreme_and_place(a, dim, keepdim, True)
+    return a.argmin(dim, keepdims=keepdim) if made is None else made[1]
 
 
 def all_of(a: Array) -> Any:
@@ -118,14 +167,18 @@ def all_of(a: Array) -> Any:
     return np.array(np.count_nonzero(a) == a.size)
 
 
+def _truth(a: Array) -> Any:
+    return a if a.dtype is BOOL else _not_equal(a, NUMBERS[a.dtype].zero)
+
+
 def all_dim(a: Array, dim: int, keepdim: bool) -> Any:
-    """``all`` along one dimension of truth values."""
-    return _and(a, dim, None, None, keepdim)
+    """``all`` along one dimension of numbers or truth values."""
+    return _extreme(_and, _truth(a), dim, keepdim, True)
 
 
 def any_dim(a: Array, dim: int, keepdim: bool) -> Any:
-    """``any`` along one dimension of truth values."""
-    return _or(a, dim, None, None, keepdim)
+    """``any`` along one dimension of numbers or truth values."""
+    return _extreme(_or, _truth(a), dim, keepdim, False)
 
 
 def any_of(a: Array) -> Any:

@@ -89,17 +89,14 @@ def _tail_added_up(a: Array, n: int, keepdim: bool) -> Array:
 
 def _added_up(a: Array, axis: int, keepdim: bool) -> Array:
     """``add.reduce`` of few floats, in the same order."""
-    if C is not None:
-        shape = a.shape
-        before, after = shape[:axis], shape[axis + 1 :] if axis != -1 else ()
-        result = np.empty((*before, 1, *after) if keepdim else before + after, a.dtype)
-        if C.add_up(a, axis, result):
-            return result
-    return np.asarray(_add(a, axis, None, None, keepdim))
+    made = None if C is None else C.add_up(a, axis, keepdim)
+    return np.asarray(_add(a, axis, None, None, keepdim)) if made is None else made
 
 
 def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Sum; integers and bools add up in int64."""
+    if dtype is None and dim == 0 and a.ndim == 2 and a.size >= SMALL and (a.dtype is _F32 or a.dtype is _F64):
+        return total(a, (0,), keepdim)
     axis = _plain_axis(a, dim, dtype)
     if axis is not None:
         return _added_up(a, axis, keepdim)
@@ -221,10 +218,6 @@ def amin(a: Array, dim: Dim = None, keepdim: bool = False) -> Array:
 
 def max(a: Array) -> Array:
     """Largest value of all; NaN wins."""
-    if C is not None and a.size <= FEW:
-        result = np.empty((), a.dtype)
-        if C.extreme(a, False, result):
-            return result
     return _extreme_checked("max", np.maximum, a, None, False)
 
 
@@ -396,20 +389,6 @@ def _few_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[
     squares = _divide(squares, number(n - correction, a.dtype), out=squares)
     shape = (1,) * a.ndim if whole and keepdim else squares.shape if not whole else ()
     return squares.reshape(shape), center.reshape(shape)
-
-
-def quick_var(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Array:
-    """``var`` of a few floats; ValueError where more is to be done."""
-    found = _quick_moments(a, dim, 1 if correction is None else correction, keepdim)
-    if found is None:
-        raise ValueError
-    return found[0]
-
-
-def quick_std(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Array:
-    """``std`` of a few floats; ValueError where more is to be done."""
-    variance = quick_var(a, dim, correction, keepdim)
-    return _sqrt(variance, out=variance)
 
 
 def _column_moments(a: Array, correction: float, keepdim: bool) -> tuple[Array, Array]:

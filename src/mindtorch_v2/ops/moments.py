@@ -104,7 +104,7 @@ def _moment_calls(kernel: Any, self: Any, dim: Any, correction: Any, keepdim: bo
 _moment_rows(
     "var",
     kernels.var,
-    kernels.quick_var,
+    few.var,
     lambda g, self, dim, correction, keepdim: _var_gradient(g, self, dim, correction, keepdim),
     kernels.var_mean,
     lambda grads, self, dim, correction, keepdim: _with_mean(
@@ -118,7 +118,7 @@ _moment_rows(
 _moment_rows(
     "std",
     kernels.std,
-    kernels.quick_std,
+    few.std,
     lambda g, self, result, dim, correction, keepdim: _std_gradient(g, self, result, dim, correction, keepdim),
     kernels.std_mean,
     lambda grads, self, result0, dim, correction, keepdim: _with_mean(

@@ -64,7 +64,7 @@ _SMALL = 4096
 @op(f"sum(Tensor self, {_TYPE}) -> Tensor", out=False, quiet=False, self=lambda g, self_sizes: expand(g, self_sizes))
 def _sum(a: Any, dtype: Any) -> Any:
     if dtype is None:
-        if (a.dtype is F32 or a.dtype is F64) and 0 < a.size <= _SMALL:
+        if (a.dtype is F32 or a.dtype is F64 or a.dtype is I64) and 0 < a.size <= _SMALL:
             return few.total(a)
         if a.dtype is I64:
             return _asarray(_add(a, None))
@@ -80,6 +80,7 @@ def _is_one_float(a: Any, dim: Any, keepdim: bool, dtype: Any) -> bool:
 @op(
     f"sum.dim_IntList(Tensor self, int[]? dim, bool keepdim=False, {_TYPE}) -> Tensor",
     node="SumBackward1",
+    fast=(few.FOR_SUM_DIM, few.sum_dim),
     self=lambda g, self_sizes, dim, keepdim: spread(g, self_sizes, dim, keepdim),
 )
 def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -143,6 +144,7 @@ def _mean(a: Any, dtype: Any) -> Any:
 @op(
     f"mean.dim(Tensor self, int[]? dim, bool keepdim=False, {_TYPE}) -> Tensor",
     node="MeanBackward1",
+    fast=(few.FOR_MEAN_DIM, few.mean_dim),
     calls=_mean_calls,
     self=lambda g, self_sizes, dim, keepdim: _mean_gradient(g, self_sizes, dim, keepdim),
 )
@@ -208,7 +210,12 @@ def _prod_dim_gradient(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     return g * _product_of_others(self, wrap_dim(dim, self._a.ndim)).conj()
 
 
-@op(f"prod(Tensor self, {_TYPE}) -> Tensor", out=False, self=lambda g, self, result: _prod_gradient(g, self, result))
+@op(
+    f"prod(Tensor self, {_TYPE}) -> Tensor",
+    out=False,
+    fast=(few.FOR_PRODUCT, few.product_of_all),
+    self=lambda g, self, result: _prod_gradient(g, self, result),
+)
 def _prod(a: Any, dtype: Any) -> Any:
     return kernels.prod(a, dtype=_np(dtype))
 
@@ -216,6 +223,7 @@ def _prod(a: Any, dtype: Any) -> Any:
 @op(
     f"prod.dim_int(Tensor self, int dim, bool keepdim=False, {_TYPE}) -> Tensor",
     node="ProdBackward1",
+    fast=(few.FOR_PRODUCT_DIM, few.product),
     self=lambda g, self, result, dim, keepdim: _prod_dim_gradient(g, self, result, dim, keepdim),
 )
 def _prod_dim(a: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
@@ -302,12 +310,12 @@ _extreme_rows("max", kernels.max, kernels.max_dim, kernels.amax, "maximum", _QUI
 _extreme_rows("min", kernels.min, kernels.min_dim, kernels.amin, "minimum", _QUICK_MIN)
 
 
-@op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+@op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", fast=(few.FOR_PLACE, few.argmax))
 def _argmax(a: Any, dim: Any, keepdim: bool) -> Any:
     return kernels.argmax(a, dim, keepdim)
 
 
-@op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+@op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", fast=(few.FOR_PLACE, few.argmin))
 def _argmin(a: Any, dim: Any, keepdim: bool) -> Any:
     return kernels.argmin(a, dim, keepdim)
 

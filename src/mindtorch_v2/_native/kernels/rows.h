@@ -391,35 +391,6 @@ static PyObject *running_extremes(PyObject *module, PyObject *const *args, Py_ss
     Py_RETURN_TRUE;
 }
 
-#define EXTREME(TYPE)                                                                                                  \
-    static void extreme_##TYPE(const TYPE *x, TYPE *out, Py_ssize_t n, int least) {                                    \
-        TYPE best = x[0];                                                                                              \
-        for (Py_ssize_t i = 1; i < n; i++)                                                                             \
-            if (x[i] != x[i] || (least ? x[i] < best : x[i] > best)) best = best != best ? best : x[i];                \
-        *out = best;                                                                                                   \
-    }
-
-EXTREME(float)
-EXTREME(double)
-EXTREME(int64_t)
-
-/* extreme(x, least, out): out is the largest or the least of all, nan where there is one. */
-static PyObject *extreme(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !PyBool_Check(args[1])) Py_RETURN_FALSE;
-    PyObject *x = args[0], *out = args[2];
-    int least = args[1] == Py_True;
-    if (Py_TYPE(x) != array_type || count_of(x) == 0 || Py_TYPE(out) != array_type || count_of(out) != 1) Py_RETURN_FALSE;
-    if (readable(x, F32) && writable(out, F32))
-        extreme_float(data_of(x), data_of(out), count_of(x), least);
-    else if (readable(x, F64) && writable(out, F64))
-        extreme_double(data_of(x), data_of(out), count_of(x), least);
-    else if (readable(x, I64) && writable(out, I64))
-        extreme_int64_t(data_of(x), data_of(out), count_of(x), least);
-    else
-        Py_RETURN_FALSE;
-    Py_RETURN_TRUE;
-}
-
 /* sum_rows(x, out): out has one element for each run of x. */
 static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;
@@ -428,66 +399,5 @@ static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
     BEGIN(total)
     sum_loop(data_of(args[0]), data_of(args[1]), rows, total / rows);
     END
-    Py_RETURN_TRUE;
-}
-
-/* Sums of few elements in the order in which NumPy's add.reduce adds them, hence with its bits: along rows eight sums
- * side by side, across rows one row after the other; zero comes first, which makes a sum of -0.0 one of 0.0. */
-#define ADD_UP(TYPE)                                                                                                   \
-    static TYPE add_row_##TYPE(const TYPE *x, Py_ssize_t n) {                                                          \
-        if (n < 8) {                                                                                                   \
-            TYPE sum = (TYPE)-0.0;                                                                                     \
-            for (Py_ssize_t i = 0; i < n; i++) sum += x[i];                                                            \
-            return sum;                                                                                                \
-        }                                                                                                              \
-        if (n > 128) {                                                                                                 \
-            Py_ssize_t half = n / 2 - n / 2 % 8;                                                                       \
-            return add_row_##TYPE(x, half) + add_row_##TYPE(x + half, n - half);                                       \
-        }                                                                                                              \
-        TYPE r[8];                                                                                                     \
-        Py_ssize_t i = 8;                                                                                              \
-        for (int k = 0; k < 8; k++) r[k] = x[k];                                                                       \
-        for (; i < n - n % 8; i += 8)                                                                                  \
-            for (int k = 0; k < 8; k++) r[k] += x[i + k];                                                              \
-        TYPE sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));                                  \
-        for (; i < n; i++) sum += x[i];                                                                                \
-        return sum;                                                                                                    \
-    }                                                                                                                  \
-    static void add_up_##TYPE(const TYPE *x, TYPE *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {            \
-        for (; outer; outer--, x += n * inner, out += inner) {                                                         \
-            if (inner == 1) {                                                                                          \
-                out[0] = 0 + add_row_##TYPE(x, n);                                                                     \
-                continue;                                                                                              \
-            }                                                                                                          \
-            for (Py_ssize_t k = 0; k < inner; k++) out[k] = 0 + x[k];                                                  \
-            for (Py_ssize_t i = 1; i < n; i++)                                                                         \
-                for (Py_ssize_t k = 0; k < inner; k++) out[k] += x[i * inner + k];                                     \
-        }                                                                                                              \
-    }
-
-ADD_UP(float)
-ADD_UP(double)
-
-/* add_up(x, axis, out, divisor): the sum along one axis, of up to 128 elements if it is not the last one, or of all
- * where axis is None; divided where there is a divisor. */
-static PyObject *add_up(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count < 3) Py_RETURN_FALSE;
-    int single = readable(args[0], F32) && writable(args[2], F32);
-    if (!single && !(readable(args[0], F64) && writable(args[2], F64))) Py_RETURN_FALSE;
-    Lines at = {1, count_of(args[0]), 1};
-    if (args[1] != Py_None && !lines_of(args[0], args[1], &at)) Py_RETURN_FALSE;
-    Py_ssize_t made = at.outer * at.inner;
-    double divisor = count > 3 ? PyFloat_AsDouble(args[3]) : 1.0;
-    if (divisor == -1.0 && PyErr_Occurred()) return NULL;
-    if (at.n < 1 || (at.n > 128 && at.inner > 1) || made != count_of(args[2])) Py_RETURN_FALSE;
-    if (single) {
-        float *out = data_of(args[2]);
-        add_up_float(data_of(args[0]), out, at.outer, at.n, at.inner);
-        for (Py_ssize_t i = 0; count > 3 && i < made; i++) out[i] /= (float)divisor;
-    } else {
-        double *out = data_of(args[2]);
-        add_up_double(data_of(args[0]), out, at.outer, at.n, at.inner);
-        for (Py_ssize_t i = 0; count > 3 && i < made; i++) out[i] /= divisor;
-    }
     Py_RETURN_TRUE;
 }
