@@ -93,6 +93,8 @@ def refuse_shared(written: Any, read: Any) -> None:
 
 def _is_dense(a: Any) -> bool:
     """Whether the elements fill a block of memory, in whatever order."""
+    if a.flags.c_contiguous:
+        return True
     expected = a.itemsize
     for stride, n in sorted((stride, n) for stride, n in zip(a.strides, a.shape) if n != 1):
         if stride != expected:

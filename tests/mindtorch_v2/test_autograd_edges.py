@@ -3,6 +3,7 @@ counters, memory that is read and written at once."""
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from typing import Any
@@ -375,3 +376,75 @@ def test_an_interrupt_right_after_grad_mode_is_switched_leaves_it_as_it_was(
         program()
     assert torch.is_grad_enabled()
     assert engine.current_run() == -1
+
+
+@pytest.mark.parametrize("hooked", [(), (0,), (1,), (2,), (0, 2)])
+def test_leaves_get_their_gradients_in_order_whether_or_not_they_have_hooks(hooked: tuple[int, ...]) -> None:
+    leaves = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    seen: list[int] = []
+    for number in hooked:
+        leaves[number].register_post_accumulate_grad_hook(
+            lambda p, number=number: seen.append(sum(leaf.grad is not None for leaf in leaves))
+        )
+    torch.cat(leaves).sum().backward()
+    assert seen == [number + 1 for number in hooked]
+
+
+def test_a_gradient_that_two_leaves_share_is_kept_twice() -> None:
+    a, b = (torch.ones(3, requires_grad=True) for _ in range(2))
+    (a + b).sum().backward()
+    a.grad.add_(1)
+    assert a.grad.tolist() == [2.0] * 3
+    assert b.grad.tolist() == [1.0] * 3
+
+
+def test_a_gradient_that_the_program_holds_is_copied() -> None:
+    x, given = torch.ones(3, requires_grad=True), torch.ones(3)
+    x.backward(given)
+    x.grad.add_(1)
+    assert given.tolist() == [1.0] * 3
+
+
+def test_an_error_in_a_recorded_node_ends_its_events() -> None:
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            raise ZeroDivisionError("on purpose")
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.profiler.profile() as prof:
+        with pytest.raises(ZeroDivisionError, match="on purpose"):
+            Fails.apply(x).sum().backward()
+        x + 1
+    (after,) = [e for e in prof.events() if e.name == "aten::add"]
+    assert after.cpu_parent is None
+    assert {e.name for e in prof.events()} >= {"FailsBackward", "autograd::engine::evaluate_function: FailsBackward"}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_part_that_was_written_over_has_no_gradient(turned: bool, recorded: bool) -> None:
+    x = torch.ones(3, 4, requires_grad=True)
+    y = x.clone().t().clone(memory_format=torch.preserve_format) if turned else x.clone()
+    part = y[1:, ::2]
+    part.mul_(3)
+    y[0] = 5.0
+    with torch.profiler.profile() if recorded else contextlib.nullcontext():
+        (y * 2).sum().backward()
+    expected = torch.full(y.shape, 2.0)
+    expected[1:, ::2] = 6.0
+    expected[0] = 0.0
+    assert x.grad.tolist() == (expected.t() if turned else expected).tolist()
+
+
+def test_the_gradients_asked_for_are_found_beside_others() -> None:
+    x, y, z = (torch.full((2,), value, requires_grad=True) for value in (2.0, 3.0, 4.0))
+    middle = x * y
+    dx, dm = torch.autograd.grad((middle * z).sum(), (x, middle))
+    assert dx.tolist() == [12.0] * 2
+    assert dm.tolist() == [4.0] * 2
+    assert x.grad is y.grad is z.grad is None

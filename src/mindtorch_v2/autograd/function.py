@@ -343,10 +343,7 @@ def _forward(cls: Any, node: FunctionNode, args: tuple[Any, ...], kwargs: dict[s
 
 def _is_one_of(value: Any, values: Sequence[Any]) -> bool:
     """Whether it is among them, rather than equal to one."""
-    for other in values:
-        if other is value:
-            return True
-    return False
+    return id(value) in map(id, values)
 
 
 def _own(node: FunctionNode, output: Any, args: tuple[Any, ...], building: bool) -> Any:
