@@ -17,6 +17,7 @@ from .._op import composite, in_place, op
 from .._tensor import FAST, Tensor, make
 from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
+from ..kernels.compiled import stand_in
 from ..kernels.precision import cast, is_half, wide
 from .creation import empty
 from .permute import t, transpose
@@ -24,6 +25,7 @@ from .view import _unsafe_view, expand, reshape, type_text, unsqueeze
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 unsafe_view = _unsafe_view.function
+_plus = stand_in(np.add)
 
 
 def conj(x: Tensor) -> Any:
@@ -183,8 +185,7 @@ def _add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         if beta == 1 and alpha == 1:
             try:
                 r = a.dot(b) if len(a) <= FEW_ROWS else np.matmul(a, b)
-                r += c
-                return r
+                return _plus(r, c, out=r)
             except ValueError:
                 pass
     return _addmm_checked(c, a, b, beta, alpha)

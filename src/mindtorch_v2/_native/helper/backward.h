@@ -75,6 +75,8 @@ static int put_down(const Pass *pass, PyObject *leaf, PyObject *gradient, int wa
     PyObject *holder = PyList_New(1), *done = NULL;
     if (holder)
         PyList_SET_ITEM(holder, 0, gradient);
+    else
+        Py_DECREF(gradient);
     int64_t ids[2], opened = 0;
     if (holder && way == RECORDED && ids_of(leaf, ids) == 0 && push(-1, 0, 0) == 0) {
         opened = 1;
