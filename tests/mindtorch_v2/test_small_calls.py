@@ -314,6 +314,74 @@ def test_reductions_of_a_few_are_those_of_numpy(shape: tuple[int, ...], dtype: A
         assert x.sum(-1).shape == x.amax(0).shape == x.max(0).indices.shape == ()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(), (5,), (4, 3), (2, 33, 3), (2, 100), (1, 1030)], ids=str)
+def test_few_in_order(shape: tuple[int, ...], dtype: Any) -> None:
+    a = np.asarray(np.random.default_rng(2).integers(-9, 9, shape)).astype(dtype)
+    x = torch.tensor(a)
+    for dim in range(-a.ndim, a.ndim):
+        order = np.argsort(a, axis=dim, kind="stable")
+        values, places = x.sort(dim)
+        assert np.array_equal(places.numpy(), order)
+        assert np.array_equal(values.numpy(), np.take_along_axis(a, order, dim))
+        down = x.sort(dim, descending=True)
+        assert np.array_equal(down.values.numpy(), np.flip(values.numpy(), dim))
+        assert np.array_equal(np.take_along_axis(a, down.indices.numpy(), dim), down.values.numpy())
+        assert np.array_equal(
+            x.cumsum(dim).numpy(), np.cumsum(a, dim, dtype=None if dtype is not np.bool_ else np.int64)
+        )
+        if dtype is np.bool_:
+            continue
+        n = a.shape[dim]
+        for k in (1, (n + 1) // 2):
+            assert np.array_equal(x.topk(k, dim)[1].numpy(), down.indices.narrow(dim, 0, k).numpy())
+            assert np.array_equal(x.kthvalue(k, dim)[1].numpy(), order.take(k - 1, dim))
+        assert np.array_equal(x.median(dim, keepdim=True)[1].numpy(), order.take([(n - 1) // 2], dim))
+    if dtype is not np.bool_:
+        assert x.median().item() == np.sort(a.reshape(-1))[(a.size - 1) // 2]
+    if not shape:
+        assert (x.sort()[1].item(), x.cumsum(0).item()) == (0, int(a))
+    with pytest.raises(RuntimeError):
+        x.topk(2000)
+
+
+def test_nan_in_order() -> None:
+    nan = float("nan")
+    x = torch.tensor([2.0, nan, 1.0, nan, 3.0])
+    assert x.sort()[1].tolist() == [2, 0, 4, 1, 3]
+    assert x.sort(descending=True)[1].tolist() == [1, 3, 4, 0, 2]
+    assert x.topk(2)[1].tolist() == [1, 3]
+    assert x.median(0)[1].item() == 1
+    assert x.median().isnan()
+    assert x.kthvalue(3)[0].item() == 3.0
+
+
+def test_rolled_and_turned() -> None:
+    x = torch.arange(6).reshape(2, 3)
+    assert x.roll(1).tolist() == [[5, 0, 1], [2, 3, 4]]
+    assert x.roll(-1, 1).tolist() == [[1, 2, 0], [4, 5, 3]]
+    assert x.roll((1, 2), (0, -1)).tolist() == [[4, 5, 3], [1, 2, 0]]
+    assert x.t().roll(1).tolist() == [[5, 0], [3, 1], [4, 2]]
+    assert x.roll(10**30).tolist() == x.roll(10**30 % 6).tolist()
+    assert torch.empty(0, 3).roll(1).shape == (0, 3)
+    assert x.flip(0, -1).tolist() == x.flip([1, 0]).tolist() == [[5, 4, 3], [2, 1, 0]]
+    for call in (lambda: x.flip(2), lambda: x.roll(1, 2)):
+        with pytest.raises(IndexError):
+            call()
+
+
+def test_log_sums_of_exponentials() -> None:
+    inf = float("inf")
+    x = torch.tensor([[1000.0, 1000.0], [-inf, -inf], [inf, 0.0], [0.0, float("nan")]])
+    for dtype in (torch.float32, torch.float64):
+        got = x.to(dtype).logsumexp(1)
+        assert got.dtype is dtype
+        assert got[0].item() == pytest.approx(1000 + np.log(2))
+        assert got[1:3].tolist() == [-inf, inf]
+        assert got[3].isnan()
+        assert x.to(dtype).logsumexp(0, keepdim=True).shape == (1, 2)
+
+
 @pytest.mark.parametrize("least", [False, True])
 def test_the_first_nan_is_the_extreme_and_its_place(least: bool) -> None:
     nan = float("nan")

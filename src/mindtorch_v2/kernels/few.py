@@ -46,6 +46,11 @@ def _compiled(condition: str) -> str:
 FOR_SUM_DIM = _compiled(f"type(dim) is int and dtype is None and 0 < input._a.size <= 4096 and {_OF_NUMBERS}")
 FOR_MEAN_DIM = _compiled(f"type(dim) is int and dtype is None and {_OF_FLOATS}")
 FOR_NORM = _compiled(f"ord == 2 and dtype is None and (dim is None or type(dim) is int) and {_OF_FLOATS}")
+FOR_ORDER = _compiled(f"type(dim) is int and 0 < input._a.size <= 4096 and {_OF_NUMBERS}")
+FOR_SORT = _compiled(f"type(dim) is int and 0 < {FOR_TRUTH}")
+FOR_CUMSUM = _compiled(f"type(dim) is int and dtype is None and {FOR_TRUTH}")
+FOR_LOGSUMEXP = _compiled(f"type(dim) is int and {_OF_FLOATS}")
+FOR_MEDIAN = _compiled(f"0 < input._a.size <= 1024 and {_OF_NUMBERS}")
 FOR_PRODUCT = _compiled(f"dtype is None and {FOR_ALL}")
 FOR_PRODUCT_DIM = _compiled(f"type(dim) is int and {FOR_PRODUCT}")
 FOR_MOMENTS = _compiled(f"(dim is None or type(dim) is int) and {_OF_FLOATS}")
@@ -160,6 +165,41 @@ def argmin(a: Any, dim: int | None, keepdim: bool) -> Any:
     """``argmin`` of a few numbers."""
     made = None if C is None else C.extreme_and_place(a, dim, keepdim, True)
     return a.argmin(dim, keepdims=keepdim) if made is None else made[1]
+
+
+def cumsum(a: Array, dim: int, dtype: Any) -> Any:
+    """``cumsum`` of a few numbers or truth values."""
+    return _or_refused(C.running_sum(a, dim))
+
+
+def logsumexp(a: Array, dim: int, keepdim: bool) -> Any:
+    """``logsumexp`` of a few floats."""
+    return _or_refused(C.log_sum_exp(a, dim, keepdim))
+
+
+def sort(a: Array, dim: int, descending: bool) -> Any:
+    """``sort`` of a few numbers."""
+    return _or_refused(C.ordered(a, dim, None, descending))
+
+
+def topk(a: Array, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+    """``topk`` of a few numbers."""
+    return _or_refused(C.ordered(a, dim, k, largest))
+
+
+def kthvalue(a: Array, k: int, dim: int, keepdim: bool) -> Any:
+    """``kthvalue`` of a few numbers."""
+    return _or_refused(C.ranked(a, dim, keepdim, k - 1, False))
+
+
+def median_dim(a: Array, dim: int, keepdim: bool) -> Any:
+    """``median`` of a few numbers along one dimension."""
+    return _or_refused(C.ranked(a, dim, keepdim, None, True))
+
+
+def median(a: Array) -> Any:
+    """``median`` of a few numbers."""
+    return _or_refused(C.ranked(a, None, False, None, True))[0]
 
 
 def all_of(a: Array) -> Any:

@@ -6,15 +6,10 @@ import numpy as np
 
 from .._errors import shape_text, wrap_dim
 from .checks import not_implemented, type_name
-from .compiled import C
 from .ordering import comparable, gather_last, stable_argsort, top_indices
 from .totals import Array
 
 INT64 = np.dtype(np.int64)
-# Up to here all is in the calls.
-FEW = 4096
-
-
 # ---------------------------------------------------------------------------------------------------- sorting
 
 
@@ -24,9 +19,6 @@ def sort(a: Array, dim: int = -1, descending: bool = False, stable: bool = False
     if a.ndim == 0:
         return a.copy(), np.zeros((), INT64)
     rows = np.ascontiguousarray(a.swapaxes(axis, -1))
-    quick = _few_in_order(rows, rows.shape[-1], descending)
-    if quick is not None:
-        return quick if axis == a.ndim - 1 else (_back(quick[0], axis), _back(quick[1], axis))
     order = stable_argsort(rows, descending)
     return _back(gather_last(rows, order), axis), _back(order, axis)
 
@@ -36,15 +28,6 @@ def _sort_axis(a: Array, dim: int) -> int:
     if a.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     return axis
-
-
-def _few_in_order(rows: Array, k: int, descending: bool) -> tuple[Array, Array] | None:
-    """The ``k`` first of each short row in order, and their places, by the compiled loop; None if it does not take them."""
-    if C is None or rows.size > FEW:
-        return None
-    values: Array = np.empty((*rows.shape[:-1], k), rows.dtype)
-    places: Array = np.empty(values.shape, INT64)
-    return (values, places) if C.sort_rows(rows, values, places, descending) else None
 
 
 def _back(rows: Array, axis: int) -> Array:
@@ -66,9 +49,6 @@ def topk(a: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
     if a.ndim == 0:
         return a.copy(), np.zeros((), INT64)
     rows = np.ascontiguousarray(a.swapaxes(axis, -1))
-    quick = _few_in_order(rows, k, largest)
-    if quick is not None:
-        return quick if axis == a.ndim - 1 else (_back(quick[0], axis), _back(quick[1], axis))
     index = np.ascontiguousarray(top_indices(rows, k, largest))
     return _back(gather_last(rows, index), axis), _back(index, axis)
 

@@ -11,8 +11,8 @@ from .._errors import wrap_dim, wrap_dims
 from .._front import front
 from .._op import OPS, composite, in_place, op
 from .._tensor import Tensor
+from ..kernels import few, rank, scan
 from ..kernels import order as kernels
-from ..kernels import rank, scan
 from .arithmetic import div, over, times
 from .creation import zeros
 from .join import cat
@@ -33,6 +33,7 @@ def _placed(g: Any, sizes: tuple[int, ...], indices: Any, dim: int) -> Any:
 
 @op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    fast=(few.FOR_SORT, few.sort),
     self=lambda grads, dim, result1: _scattered(grads[0], result1, dim),
     nondiff=(1,),
 )
@@ -86,6 +87,7 @@ def _msort(self: Any) -> Any:
 
 @op(
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    fast=(few.FOR_ORDER, few.topk),
     self=lambda grads, self_sizes, dim, result1: _placed(grads[0], self_sizes, result1, dim),
     nondiff=(1,),
 )
@@ -96,16 +98,18 @@ def _topk(a: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
 # --- ranks ------------------------------------------------------------------------------------------------------------
 
 
-def _rank_rows(name: str, whole: Any, along: Any) -> None:
+def _rank_rows(name: str, whole: Any, along: Any, quick: Any, quick_along: Any) -> None:
     """Rows and front of median and nanmedian."""
     first = op(
         f"{name}(Tensor self) -> Tensor",
         out=False,
+        fast=quick,
         self=lambda g, self, result: _even(g, self, result),
     )(lambda a: whole(a))
     by_dim = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         node=f"{name.title()}Backward1",
+        fast=quick_along,
         self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(
             grads[0], self_sizes, dim, result1, keepdim
         ),
@@ -128,8 +132,9 @@ def _even(g: Any, self: Any, result: Any) -> Any:
     return g * chosen / chosen.sum()
 
 
-_rank_rows("median", rank.median, rank.median_dim)
-_rank_rows("nanmedian", rank.nanmedian, rank.nanmedian_dim)
+_QUICK = (few.FOR_MEDIAN, few.median), (few.FOR_ORDER, few.median_dim)
+_rank_rows("median", rank.median, rank.median_dim, *_QUICK)
+_rank_rows("nanmedian", rank.nanmedian, rank.nanmedian_dim, None, None)
 
 
 @op(
@@ -143,6 +148,7 @@ def _mode(a: Any, dim: int, keepdim: bool) -> Any:
 
 @op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    fast=(few.FOR_ORDER, few.kthvalue),
     out="exact",
     self=lambda grads, self_sizes, dim, keepdim, result1: _picked_gradient(grads[0], self_sizes, dim, result1, keepdim),
     nondiff=(1,),
@@ -235,7 +241,11 @@ def _reversed_sum(g: Any, dim: int) -> Any:
     return g if g._a.ndim == 0 else g.flip(dim).cumsum(dim).flip(dim)
 
 
-@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", self=lambda g, dim: _reversed_sum(g, dim))
+@op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    fast=(few.FOR_CUMSUM, few.cumsum),
+    self=lambda g, dim: _reversed_sum(g, dim),
+)
 def _cumsum(a: Any, dim: int, dtype: Any) -> Any:
     return scan.cumsum(a, dim, dtype=None if dtype is None else dtype.np)
 

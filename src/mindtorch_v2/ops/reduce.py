@@ -345,6 +345,7 @@ def _aminmax(a: Any, dim: Any, keepdim: bool) -> Any:
 
 @op(
     "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
+    fast=(few.FOR_LOGSUMEXP, few.logsumexp),
     self=lambda g, self, result, dim, keepdim: (
         restored(g, self._a.shape, dim, keepdim)
         * (self - _finite(restored(result, self._a.shape, dim, keepdim))).exp().conj()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, op
 from .._tensor import Tensor
+from ..kernels.compiled import C
 from .permute import transpose
 from .view import clone, expand, flatten, reshape, sizes_of, unsqueeze
 
@@ -147,34 +149,58 @@ def _as_tuple(value: Any) -> tuple[int, ...]:
     return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),)
 
 
+def _rolled(a: Any, shift: int, axis: int) -> Any:
+    """A copy whose elements are moved along one dimension; those that leave it come in at the other end."""
+    n = a.shape[axis]
+    cut = shift % n if n else 0
+    if not cut or type(a) is MetaArray:
+        return a.copy()
+    made, before = np.empty(a.shape, a.dtype), (FORWARD,) * axis
+    made[(*before, slice(cut))] = a[(*before, slice(n - cut, n))]
+    made[(*before, slice(cut, n))] = a[(*before, slice(n - cut))]
+    return made
+
+
 @op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
     out=False,
+    quiet=False,
     self=lambda g, shifts, dims: roll(g, tuple(-s for s in _as_tuple(shifts)), dims),
 )
 def _roll(a: Any, shifts: Any, dims: Any) -> Any:
+    if C is not None and type(shifts) is int:
+        made = C.roll(a, shifts, None if dims == () else dims)
+        if made is not None:
+            return made
     moves, axes = _as_tuple(shifts), _as_tuple(dims)
     if not moves:
         raise RuntimeError("`shifts` required")
     if not axes and len(moves) == 1:
-        return np.roll(a, moves[0])
+        return _rolled(a.reshape(-1), moves[0], 0).reshape(a.shape)
     if len(moves) != len(axes):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}")
     if a.ndim == 0:
         raise IndexError(f"Dimension specified as {axes[0]} but tensor has no dimensions")
     a = a if a.flags.c_contiguous else a.copy()
-    return np.roll(a, moves, tuple(wrap_dim(d, a.ndim) for d in axes))
+    for move, dim in zip(moves, axes):
+        a = _rolled(a, move, wrap_dim(dim, a.ndim))
+    return a
 
 
 roll = _roll.function
 
 
-@op("flip(Tensor self, int[] dims) -> Tensor", out=False, self=lambda g, dims: flip(g, dims=dims))
+@functools.lru_cache(maxsize=256)
+def _backwards(dims: tuple[int, ...], ndim: int) -> tuple[slice, ...]:
+    """The index that turns these dimensions round."""
+    axes = wrap_dims(dims, ndim)
+    return tuple(BACKWARD if axis in axes else FORWARD for axis in range(ndim))
+
+
+@op("flip(Tensor self, int[] dims) -> Tensor", out=False, quiet=False, self=lambda g, dims: flip(g, dims=dims))
 def _flip(a: Any, dims: Any) -> Any:
-    axes = wrap_dims(_as_tuple(dims), a.ndim)
-    if not axes or not a.ndim or type(a) is MetaArray:
-        return a.copy(order="K")
-    return a[tuple(BACKWARD if axis in axes else FORWARD for axis in range(a.ndim))].copy(order="K")
+    index = _backwards((dims,) if type(dims) is int else _as_tuple(dims), a.ndim)
+    return a.copy(order="K") if type(a) is MetaArray else a[index].copy(order="K")
 
 
 flip = _flip.function

@@ -131,3 +131,24 @@ static PyObject *lay_out(PyObject *module, PyObject *const *args, Py_ssize_t cou
     }
     Py_RETURN_TRUE;
 }
+
+/* roll(x, shift, axis): a copy whose elements are moved along an axis, or along all of it for None; those that leave it come
+ * in at the other end. None for what is not plain memory of a known type. */
+static PyObject *roll(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Lines at;
+    if (count != 3 || !is_plain(args[0]) || !PyLong_CheckExact(args[1])) Py_RETURN_NONE;
+    Py_ssize_t shift = PyLong_AsSsize_t(args[1]), bytes = size_of_element(((Array *)args[0])->descr);
+    int known = !PyErr_Occurred(); /* a shift may be too large for all but Python */
+    PyErr_Clear();
+    at = (Lines){1, count_of(args[0]), 1};
+    if (!known || !bytes || at.n == 0 || (args[2] != Py_None && !lines_of(args[0], args[2], &at))) Py_RETURN_NONE;
+    PyObject *out = new_like(args[0], KEEP_ORDER, NULL, 0);
+    if (!out) return NULL;
+    Py_ssize_t cut = (shift % at.n + at.n) % at.n * at.inner * bytes, row = at.n * at.inner * bytes;
+    char *from = data_of(args[0]), *to = data_of(out);
+    for (; at.outer; at.outer--, from += row, to += row) {
+        memcpy(to + cut, from, row - cut);
+        memcpy(to, from + row - cut, cut);
+    }
+    return out;
+}

@@ -1,39 +1,133 @@
-/* Sorting of short rows. */
+/* Few elements in order along an axis; equal ones keep their order, and nan counts as the largest. */
 
-#define SHORT 64 /* longer rows are sorted by NumPy, whose sort does not compare each with each */
+enum { LONGEST = 1024, RUN = 16 };
 
-/* Whether y comes before x: nan counts as the largest. */
-INLINE int comes_before(float y, float x, int descending) {
-    if (descending) return x == x && (y > x || y != y);
-    return y == y && (y < x || x != x);
+#define COMES_BEFORE(Y, X) (descending ? (X) == (X) && ((Y) > (X) || (Y) != (Y)) : (Y) == (Y) && ((Y) < (X) || (X) != (X)))
+
+/* The k first of n elements in order, and where they stood; the others are left out on the way. Few are inserted one by
+ * one, many in runs that are merged. */
+#define ORDER(TYPE)                                                                                                    \
+    static void insert_##TYPE(const TYPE *x, Py_ssize_t step, Py_ssize_t from, Py_ssize_t to, Py_ssize_t k,           \
+                              int descending, TYPE *values, int64_t *places) {                                        \
+        Py_ssize_t made = 0;                                                                                           \
+        for (Py_ssize_t i = from; i < to; i++) {                                                                       \
+            TYPE y = x[i * step];                                                                                      \
+            if (made == k && !COMES_BEFORE(y, values[k - 1])) continue;                                                \
+            Py_ssize_t j = made < k ? made++ : k - 1;                                                                  \
+            for (; j && COMES_BEFORE(y, values[j - 1]); j--) values[j] = values[j - 1], places[j] = places[j - 1];     \
+            values[j] = y, places[j] = i;                                                                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void order_##TYPE(const TYPE *x, Py_ssize_t step, Py_ssize_t n, Py_ssize_t k, int descending,              \
+                             TYPE *values, int64_t *places) {                                                         \
+        if (k <= RUN) {                                                                                                \
+            if (k) insert_##TYPE(x, step, 0, n, k, descending, values, places);                                        \
+            return;                                                                                                    \
+        }                                                                                                              \
+        TYPE others[LONGEST];                                                                                          \
+        int64_t other_places[LONGEST];                                                                                 \
+        for (Py_ssize_t i = 0; i < n; i += RUN)                                                                        \
+            insert_##TYPE(x, step, i, i + RUN < n ? i + RUN : n, RUN, descending, values + i, places + i);             \
+        for (Py_ssize_t run = RUN; run < n; run *= 2) {                                                                \
+            memcpy(others, values, n * sizeof(TYPE));                                                                  \
+            memcpy(other_places, places, n * sizeof(int64_t));                                                         \
+            for (Py_ssize_t i = 0; i + run < n; i += 2 * run) {                                                        \
+                Py_ssize_t a = i, b = i + run, end = i + 2 * run < n ? i + 2 * run : n;                                \
+                for (Py_ssize_t j = i; j < end; j++) {                                                                 \
+                    int second = a == i + run || (b < end && COMES_BEFORE(others[b], others[a]));                      \
+                    Py_ssize_t taken = second ? b++ : a++;                                                             \
+                    values[j] = others[taken], places[j] = other_places[taken];                                        \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void ordered_##TYPE(const TYPE *x, TYPE *out, int64_t *where, Lines at, Py_ssize_t k, int descending) {    \
+        TYPE values[LONGEST];                                                                                          \
+        int64_t places[LONGEST];                                                                                       \
+        for (Py_ssize_t line = 0; line < at.outer * at.inner; line++) {                                                \
+            Py_ssize_t outer = line / at.inner, inner = line % at.inner;                                               \
+            order_##TYPE(x + outer * at.n * at.inner + inner, at.inner, at.n, k, descending, values, places);         \
+            for (Py_ssize_t j = 0; j < k; j++) {                                                                       \
+                Py_ssize_t to = (outer * k + j) * at.inner + inner;                                                    \
+                out[to] = values[j], where[to] = places[j];                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void ranked_##TYPE(const TYPE *x, TYPE *out, int64_t *where, Lines at, Py_ssize_t rank, int nan_first) {   \
+        TYPE values[LONGEST];                                                                                          \
+        int64_t places[LONGEST];                                                                                       \
+        for (Py_ssize_t line = 0; line < at.outer * at.inner; line++) {                                                \
+            Py_ssize_t outer = line / at.inner, inner = line % at.inner, at_rank = rank;                               \
+            order_##TYPE(x + outer * at.n * at.inner + inner, at.inner, at.n, at.n, 0, values, places);               \
+            if (nan_first && values[at.n - 1] != values[at.n - 1])                                                     \
+                for (at_rank = 0; values[at_rank] == values[at_rank];) at_rank++;                                      \
+            out[line] = values[at_rank], where[line] = places[at_rank];                                                \
+        }                                                                                                              \
+    }
+
+ORDER(float)
+ORDER(double)
+ORDER(int64_t)
+ORDER(uint8_t)
+
+/* What `call` gives for arrays of one of these types, or nothing at all. */
+#define BY_TYPE(DESCR, NAME, X, OUT, ...)                                                                              \
+    if (DESCR == F32) NAME##_float(data_of(X), data_of(OUT), __VA_ARGS__);                                             \
+    else if (DESCR == F64) NAME##_double(data_of(X), data_of(OUT), __VA_ARGS__);                                       \
+    else if (DESCR == I64) NAME##_int64_t(data_of(X), data_of(OUT), __VA_ARGS__);                                      \
+    else NAME##_uint8_t(data_of(X), data_of(OUT), __VA_ARGS__);
+
+INLINE int has_order(PyObject *x, PyObject *axis, Lines *at) {
+    if (!is_plain(x)) return 0;
+    PyObject *descr = ((Array *)x)->descr;
+    if (descr != F32 && descr != F64 && descr != I64 && descr != BOOL) return 0;
+    if (axis == Py_None) *at = (Lines){1, count_of(x), 1};
+    else if (!lines_or_number(x, axis, at)) return 0;
+    return at->n > 0 && at->n <= LONGEST;
 }
 
-/* sort_rows(x, values, places, descending): as many of each row of x, in order, as a row of values has, and where they
- * stood; equal ones keep their order. */
-static PyObject *sort_rows(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 4 || !readable(args[0], F32) || !writable(args[1], F32) || !writable(args[2], I64) ||
-        !of_one_shape(args[1], args[2]))
-        Py_RETURN_FALSE;
-    Py_ssize_t n = last_of(args[0]), k = last_of(args[1]), all = count_of(args[0]);
-    if (!((Array *)args[0])->nd || n > SHORT || k > n || !all || all / n * k != count_of(args[1])) Py_RETURN_FALSE;
-    int descending = PyObject_IsTrue(args[3]);
-    const float *x = data_of(args[0]);
-    float *values = data_of(args[1]), sorted[SHORT];
-    int64_t *places = data_of(args[2]), order[SHORT];
-    for (Py_ssize_t row = 0; row < all / n; row++, x += n, values += k, places += k) {
-        for (Py_ssize_t i = 0; i < n; i++) {
-            Py_ssize_t j = i;
-            for (; j && comes_before(x[i], sorted[j - 1], descending); j--) {
-                sorted[j] = sorted[j - 1];
-                order[j] = order[j - 1];
-            }
-            sorted[j] = x[i];
-            order[j] = i;
-        }
-        memcpy(values, sorted, k * sizeof(float));
-        memcpy(places, order, k * sizeof(int64_t));
+/* ordered(x, axis, k, descending): the k first along an axis (all for None) in order, and where they stood; None for arrays
+ * it does not take. */
+static PyObject *ordered(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Lines at;
+    if (count != 4 || args[1] == Py_None || !has_order(args[0], args[1], &at)) Py_RETURN_NONE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t k = at.n, axis = PyLong_AsSsize_t(args[1]), shape[MOST_DIMS];
+    if (args[2] != Py_None) {
+        if (!PyLong_CheckExact(args[2])) Py_RETURN_NONE;
+        k = PyLong_AsSsize_t(args[2]);
+        PyErr_Clear(); /* what overflows is -1 */
     }
-    Py_RETURN_TRUE;
+    if (k < 0 || k > at.n || a->nd > MOST_DIMS || (k == 0 && a->nd == 0)) Py_RETURN_NONE;
+    for (int i = 0; i < a->nd; i++) shape[i] = i == axis + (axis < 0 ? a->nd : 0) ? k : a->dimensions[i];
+    PyObject *values = from_descr(array_type, Py_NewRef(a->descr), a->nd, shape, NULL, NULL, 0, NULL);
+    PyObject *places = values ? from_descr(array_type, Py_NewRef(I64), a->nd, shape, NULL, NULL, 0, NULL) : NULL;
+    if (!places) {
+        Py_XDECREF(values);
+        return NULL;
+    }
+    int descending = PyObject_IsTrue(args[3]);
+    BY_TYPE(a->descr, ordered, args[0], values, data_of(places), at, k, descending)
+    return Py_BuildValue("NN", values, places);
+}
+
+/* ranked(x, axis, keepdim, rank, nan_first): what stands at a rank (the middle one for None) along an axis, or in all of x
+ * for None, and its place; with nan_first the first nan where there is one. None for arrays it does not take. */
+static PyObject *ranked(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Lines at;
+    if (count != 5 || !has_order(args[0], args[1], &at) || ((Array *)args[0])->descr == BOOL) Py_RETURN_NONE;
+    Py_ssize_t rank = args[3] == Py_None ? (at.n - 1) / 2 : PyLong_CheckExact(args[3]) ? PyLong_AsSsize_t(args[3]) : -1;
+    PyErr_Clear(); /* what overflows is -1 */
+    if (rank < 0 || rank >= at.n) Py_RETURN_NONE;
+    PyObject *descr = ((Array *)args[0])->descr, *values = new_reduced(args[0], args[1], args[2], descr, &at);
+    PyObject *places = values ? new_reduced(args[0], args[1], args[2], I64, &at) : NULL;
+    if (!places) {
+        Py_XDECREF(values);
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    int nan_first = PyObject_IsTrue(args[4]);
+    BY_TYPE(descr, ranked, args[0], values, data_of(places), at, rank, nan_first)
+    return Py_BuildValue("NN", values, places);
 }
 
 /* triangle(x, diagonal, lower, out): x on and below a diagonal of each matrix, or on and above it, and 0 elsewhere. */

@@ -1,21 +1,28 @@
 /* Sums, products, lengths and extremes of few elements: of all, or along one axis. Each makes its result, and gives None for
  * arrays that it does not take. */
 
+/* `lines_of`, or those of a number, which may be asked for along its only element. */
+static int lines_or_number(PyObject *x, PyObject *axis, Lines *at) {
+    if (((Array *)x)->nd) return lines_of(x, axis, at);
+    Py_ssize_t given = PyLong_CheckExact(axis) ? PyLong_AsSsize_t(axis) : 1;
+    PyErr_Clear(); /* what overflows is no such axis */
+    *at = (Lines){1, 1, 1};
+    return given == 0 || given == -1;
+}
+
 /* A new array for what is left of x along an axis (all of it for None), and how x lies around that axis; NULL without an
  * exception for an axis that x does not have, and for nothing. */
 static PyObject *new_reduced(PyObject *x, PyObject *axis, PyObject *keepdim, PyObject *descr, Lines *at) {
     Array *a = (Array *)x;
     Py_ssize_t shape[MOST_DIMS];
-    int nd = 0, keep = PyObject_IsTrue(keepdim), number = a->nd == 0 && PyLong_CheckExact(axis);
-    if (number) number = PyLong_AsLong(axis) == 0 || PyLong_AsLong(axis) == -1;
+    int nd = 0, keep = PyObject_IsTrue(keepdim);
     *at = (Lines){1, count_of(x), 1};
     if (at->n == 0 || a->nd > MOST_DIMS) return NULL;
-    if (axis == Py_None || number) {
+    if (axis == Py_None) {
         while (keep && nd < a->nd) shape[nd++] = 1;
-    } else if (!lines_of(x, axis, at)) {
-        PyErr_Clear();
+    } else if (!lines_or_number(x, axis, at)) {
         return NULL;
-    } else {
+    } else if (a->nd) {
         Py_ssize_t gone = PyLong_AsSsize_t(axis);
         gone += gone < 0 ? a->nd : 0;
         for (int i = 0; i < a->nd; i++)
@@ -248,4 +255,71 @@ static PyObject *variance(PyObject *module, PyObject *const *args, Py_ssize_t co
         else ((double *)data_of(out))[made] = square;
     }
     return out;
+}
+
+#define RUNNING(NAME, TYPE, SUM, OUT)                                                                                  \
+    static void NAME(const TYPE *x, OUT *out, Lines at) {                                                              \
+        for (Py_ssize_t line = 0; line < at.outer * at.inner; line++) {                                                \
+            Py_ssize_t place = line / at.inner * at.n * at.inner + line % at.inner;                                    \
+            SUM total = 0;                                                                                             \
+            for (Py_ssize_t i = 0; i < at.n; i++, place += at.inner) out[place] = (OUT)(total += x[place]);            \
+        }                                                                                                              \
+    }
+
+RUNNING(run_floats, float, double, float)
+RUNNING(run_doubles, double, double, double)
+RUNNING(run_integers, uint64_t, uint64_t, uint64_t)
+RUNNING(run_truths, uint8_t, int64_t, int64_t)
+
+/* running_sum(x, axis): the sums up to each element along an axis, integers and truth values in int64. */
+static PyObject *running_sum(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Lines at;
+    if (count != 2 || !is_plain(args[0]) || !lines_or_number(args[0], args[1], &at)) Py_RETURN_NONE;
+    PyObject *x = args[0], *descr = ((Array *)x)->descr, *made = descr == BOOL ? I64 : descr;
+    if (made != F32 && made != F64 && made != I64) Py_RETURN_NONE;
+    PyObject *out = new_like(x, KEEP_ORDER, Py_NewRef(made), 0);
+    if (!out) return NULL;
+    if (descr == F32) run_floats(data_of(x), data_of(out), at);
+    else if (descr == F64) run_doubles(data_of(x), data_of(out), at);
+    else if (descr == I64) run_integers(data_of(x), data_of(out), at);
+    else run_truths(data_of(x), data_of(out), at);
+    return out;
+}
+
+WIDE static double exp_sum(const float *x, float peak, Py_ssize_t n) {
+    float sum = 0.0f;
+    SIMD_SUM(omp simd reduction(+ : sum)) for (Py_ssize_t i = 0; i < n; i++) sum += exp_of(x[i] - peak);
+    return sum;
+}
+
+static double exp_sum_doubles(const double *x, double peak, Py_ssize_t n) {
+    double sum = 0.0;
+    for (Py_ssize_t i = 0; i < n; i++) sum += exp(x[i] - peak);
+    return sum;
+}
+
+/* The logarithm of a sum of exponentials, whose terms are at most 1. */
+#define LOG_SUM_EXP(NAME, TYPE, PEAK, SUM)                                                                             \
+    static void NAME(const TYPE *x, TYPE *out, Lines at) {                                                             \
+        TYPE line[TURNED], peak;                                                                                       \
+        Lines row = {1, at.n, 1};                                                                                      \
+        for (Py_ssize_t made = 0; made < at.outer * at.inner; made++) {                                                \
+            Py_ssize_t start = made / at.inner * at.n * at.inner + made % at.inner;                                    \
+            for (Py_ssize_t i = 0; i < at.n; i++) line[i] = x[start + i * at.inner];                                   \
+            PEAK(line, &peak, row);                                                                                    \
+            peak = isinf(peak) ? 0 : peak;                                                                             \
+            out[made] = (TYPE)(log((double)SUM(line, peak, at.n)) + peak);                                             \
+        }                                                                                                              \
+    }
+
+LOG_SUM_EXP(log_sum_floats, float, largest_floats, exp_sum)
+LOG_SUM_EXP(log_sum_doubles, double, largest_doubles, exp_sum_doubles)
+
+/* log_sum_exp(x, axis, keepdim): log(sum(exp(x))) without overflow. */
+static PyObject *log_sum_exp(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    static const Fold rules[] = {(Fold)log_sum_floats, (Fold)log_sum_doubles, NULL, NULL};
+    Lines at;
+    if (count != 3 || !is_plain(args[0]) || count_of(args[0]) > TURNED) Py_RETURN_NONE;
+    PyObject *out = folded(args, rules, &at);
+    return out || PyErr_Occurred() ? out : Py_NewRef(Py_None);
 }
