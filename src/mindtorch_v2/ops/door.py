@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _inputs
+from .. import _inputs, _tap
 from .._dtype import FROM_NUMPY
 from .._errors import shape_text
-from .._tensor import Tensor
+from .._tensor import Tensor, make
 from ..autograd.engine import door
+from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.node import AccumulateGrad, Node
+from ..kernels.totals import total
 from . import arithmetic, creation, join, part, view
 from .convert import to_dtype
+from .reduce import F32, sum_over
 
 
 def _sum_to(gradient: Tensor, shape: tuple[int, ...], node: Node, nr: int) -> Tensor:
     """A gradient in the shape of the input it is for; broadcasting is undone, anything else is an error."""
     have = gradient._a.shape
     lead = len(have) - len(shape)
-    if lead < 0 or (have[lead:] != shape and any(n not in (1, have[lead + i]) for i, n in enumerate(shape))):
+    if lead == 1 and have[1:] == shape and shape:
+        return _rows_added_up(gradient)
+    if lead < 0 or any(n not in (1, have[lead + i]) for i, n in enumerate(shape)):
         raise RuntimeError(
             f"Function {node.name()} returned an invalid gradient at index {nr} - got {shape_text(have)} but expected "
             f"shape compatible with {shape_text(shape)}"
         )
     return view.sum_to_size(gradient, shape)
+
+
+def _rows_added_up(gradient: Tensor) -> Tensor:
+    """The gradient of a row that went to all of them, as a bias does."""
+    a = gradient._a
+    if type(gradient) is Tensor and a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled():
+        return make(total(a, (0,)))  # where only values count
+    return view._view.function(sum_over(gradient, (0,), True), size=a.shape[1:])
 
 
 def _cast(gradient: Tensor, np_dtype: Any) -> Tensor:

@@ -89,7 +89,7 @@ def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return kernels.sum(a, dim, keepdim, dtype=_np(dtype))
 
 
-_sum_all, _sum_over = _sum.function, _sum_dim.function
+_sum_all, sum_over = _sum.function, _sum_dim.function
 
 
 @front("sum")
@@ -102,8 +102,8 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     if dim is None and out is None and not keepdim:
         return _sum_all(input, dtype=dtype)
     if dtype is out is None:
-        return _sum_over(input, dim, keepdim)
-    return _sum_over(input, dim, keepdim, dtype=dtype, out=out)
+        return sum_over(input, dim, keepdim)
+    return sum_over(input, dim, keepdim, dtype=dtype, out=out)
 
 
 @op(

@@ -9,6 +9,7 @@ import numpy as np
 from .._op import composite
 from ..kernels import small
 from ..kernels import softmax as kernels
+from .convert import to_dtype
 from .creation import scalar_tensor
 from .dense import densely
 from .network import op
@@ -51,7 +52,7 @@ def _softmax(a: Any, dim: int, half_to_float: bool) -> Any:
 
 @composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", out=True)
 def _softmax_int(self: Any, dim: int, dtype: Any) -> Any:
-    return _softmax.function(self if dtype is None else self.to(dtype), dim, False)
+    return _softmax.function(self if dtype is None else to_dtype(self, dtype), dim, False)
 
 
 softmax = _softmax_int.function
@@ -84,7 +85,7 @@ def _log_softmax(a: Any, dim: int, half_to_float: bool) -> Any:
 
 @composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", out=True)
 def _log_softmax_int(self: Any, dim: int, dtype: Any) -> Any:
-    return _log_softmax.function(self if dtype is None else self.to(dtype), dim, False)
+    return _log_softmax.function(self if dtype is None else to_dtype(self, dtype), dim, False)
 
 
 log_softmax = _log_softmax_int.function

@@ -481,12 +481,9 @@ def sum_to_size(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     if not to:
         return g.sum()
     lead = len(from_) - len(to)
-    only_values = type(g) is Tensor and g._a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled()
-    if only_values and lead == 1 and from_[1:] == to:
-        return make(total(g._a, (0,)))
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(to) if n == 1 and from_[i + lead] != 1)
-    if dims and only_values:
-        return make(total(g._a, dims).reshape(to))
+    if dims and type(g) is Tensor and g._a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled():
+        return make(total(g._a, dims).reshape(to))  # where only values count
     summed = g.sum(dims, keepdim=True) if dims else g
     return _view.function(summed, size=to) if lead else summed
 
