@@ -61,6 +61,7 @@ EITHER(avg_pool_backward, 4)
 EITHER(sum_picked, 0)
 EITHER(pick, 0)
 EITHER(put_picked, 0)
+EITHER(map_axis, 0)
 
 #include "_native/kernels/ordering.h"
 #include "_native/kernels/joining.h"
@@ -233,6 +234,7 @@ static PyMethodDef methods[] = {
     METHOD("pick", pick),
     METHOD("put_picked", put_picked),
     METHOD("roll", roll),
+    METHOD("map_axis", map_axis),
     METHOD("cat", cat),
     METHOD("stack", stack),
     METHOD("line_up", line_up),

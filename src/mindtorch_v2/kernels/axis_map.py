@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .fold import Array
+from .compiled import C
+from .totals import Array
 
 
 class AxisMap(NamedTuple):
@@ -27,6 +28,8 @@ class AxisMap(NamedTuple):
         """Map ``axis`` of ``x``, into ``out`` if given."""
         if out is None:
             out = np.empty((*x.shape[:axis], self.places.shape[1], *x.shape[axis + 1 :]), x.dtype)
+        if C is not None and C.map_axis(x, self.places, self.weight, axis, out):
+            return out
         if not len(self.places):
             out.fill(0)
             return out

@@ -6,6 +6,7 @@ are also the ground the convolution and pooling kernels stand on.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -13,6 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from .axis_map import AxisMap
+from .compiled import F32, F64, C
 from .precision import widened
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -227,7 +230,20 @@ def pad_backward(grad: Array, pads: Pairs, mode: str) -> Array:
     return out.copy() if out is grad else out
 
 
+def _in_one_pass(x: Array) -> bool:
+    """Whether a compiled loop takes ``x``."""
+    return C is not None and (x.dtype is F32 or x.dtype is F64) and x.flags.c_contiguous
+
+
+@functools.lru_cache(maxsize=256)
+def _pad_map(n: int, lo: int, hi: int, mode: str, transposed: bool) -> AxisMap:
+    padding = AxisMap(_pad_source(n, lo, hi, mode)[0][None], None, n)
+    return padding.transposed() if transposed else padding
+
+
 def _pad_axis(x: Array, axis: int, lo: int, hi: int, mode: str) -> Array:
+    if _in_one_pass(x):
+        return _pad_map(x.shape[axis], lo, hi, mode, False).apply(x, axis)
     source, kept, inner = _pad_source(x.shape[axis], lo, hi, mode)
     out = np.empty((*x.shape[:axis], len(source), *x.shape[axis + 1 :]), x.dtype)
     along = (slice(None),) * axis
@@ -239,6 +255,8 @@ def _pad_axis(x: Array, axis: int, lo: int, hi: int, mode: str) -> Array:
 
 def _unpad_axis(grad: Array, axis: int, lo: int, hi: int, mode: str) -> Array:
     n = grad.shape[axis] - lo - hi
+    if _in_one_pass(grad):
+        return _pad_map(n, lo, hi, mode, True).apply(grad, axis)
     source, kept, inner = _pad_source(n, lo, hi, mode)
     out = np.zeros((*grad.shape[:axis], n, *grad.shape[axis + 1 :]), grad.dtype)
     along = (slice(None),) * axis
@@ -266,6 +284,7 @@ def _pad_source(n: int, lo: int, hi: int, mode: str) -> tuple[Array, slice, slic
     return source, slice(first, max(first, stop)), slice(before, before + max(0, stop - first))
 
 
+@functools.lru_cache(maxsize=256)
 def check_pad(shape: Shape, pads: Pairs, mode: str) -> None:
     """Raise what torch raises for pads that do not fit ``shape`` in a mode other than constant."""
     ndim = len(pads)

@@ -20,6 +20,7 @@ from .precision import widened
 
 # Planes are resized so many bytes at a time, for each axis to find the result of the one before in the cache.
 BLOCK_BYTES = 1 << 20
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def output_space(space: Shape, scale_factors: Sequence[float]) -> Shape:
@@ -98,7 +99,7 @@ def _resize(x: Array, maps: Sequence[AxisMap]) -> Array:
     planes = math.prod(x.shape[:2])
     source, target = x.reshape(planes, *space), out.reshape(planes, *sizes)
     # The last axis is the dear one: map it while there are few rows, after axes that shrink, before those that grow.
-    order = sorted(range(len(maps)), key=lambda i: (sizes[i] > space[i], -i if sizes[i] > space[i] else i))
+    order = _order(space, sizes)
     largest = max(math.prod(space), math.prod(sizes)) * x.itemsize
     step = max(1, BLOCK_BYTES // max(1, largest))
     for start in range(0, len(source), step):
@@ -107,6 +108,11 @@ def _resize(x: Array, maps: Sequence[AxisMap]) -> Array:
             block = maps[i].apply(block, i + 1)
         maps[order[-1]].apply(block, order[-1] + 1, target[start : start + step])
     return out
+
+
+@functools.lru_cache(maxsize=256)
+def _order(space: Shape, sizes: Shape) -> list[int]:
+    return sorted(range(len(sizes)), key=lambda i: (sizes[i] > space[i], -i if sizes[i] > space[i] else i))
 
 
 def _resize_bytes(x: Array, maps: Sequence[AxisMap]) -> Array:
@@ -126,7 +132,20 @@ def _maps(
     dtype: np.dtype[Any],
     transposed: bool = False,
 ) -> list[AxisMap]:
-    dtype = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    dtype = DOUBLE if dtype == DOUBLE else SINGLE
+    return _known_maps(space, output_size, mode, align_corners, tuple(scales) if scales else None, dtype, transposed)
+
+
+@functools.lru_cache(maxsize=64)
+def _known_maps(
+    space: Shape,
+    output_size: Shape,
+    mode: str,
+    align_corners: bool,
+    scales: Sequence[float | None] | None,
+    dtype: np.dtype[Any],
+    transposed: bool,
+) -> list[AxisMap]:
     scales = scales or [None] * len(space)
     if mode == "nearest" and len(space) == 2:
         # In two dimensions torch sees sizes that stay, or double, before it looks at scales.

@@ -4,3 +4,4 @@
 #include "channels.h"
 #include "pooling.h"
 #include "picked.h"
+#include "mapping.h"
