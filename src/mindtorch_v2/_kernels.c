@@ -26,7 +26,6 @@
 #include "_native/kernels/arithmetic.h"
 #include "_native/kernels/rows.h"
 #include "_native/kernels/reductions.h"
-#include "_native/kernels/attention.h"
 #include "_native/kernels/places.h"
 #include "_native/kernels/shapes.h"
 #define REAL float
@@ -62,6 +61,9 @@ EITHER(sum_picked, 0)
 EITHER(pick, 0)
 EITHER(put_picked, 0)
 EITHER(map_axis, 0)
+EITHER(attention_weights, 0)
+EITHER(attention_weights_backward, 0)
+EITHER(attend, 0)
 
 #include "_native/kernels/ordering.h"
 #include "_native/kernels/joining.h"
@@ -190,6 +192,7 @@ static PyMethodDef methods[] = {
     METHOD("log_softmax", log_softmax),
     METHOD("softmax_backward", softmax_backward),
     METHOD("log_softmax_backward", log_softmax_backward),
+    METHOD("attend", attend),
     METHOD("attention_weights", attention_weights),
     METHOD("attention_weights_backward", attention_weights_backward),
     METHOD("layer_norm", layer_norm),

@@ -19,6 +19,8 @@ Array = np.ndarray[Any, Any]
 
 # So many scores at a time stay in the cache until they are used again.
 BLOCK = 1 << 18
+# Up to so many products plain loops are faster than calls for matrices.
+FEW = 1 << 14
 
 
 def attention(q: Array, k: Array, v: Array, mask: Array | None, causal: bool, scale: float, keep: bool) -> Any:
@@ -26,6 +28,10 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, causal: bool, sc
     batch, heads, queries, _ = q.shape
     keys = k.shape[2]
     out = np.empty_like(q)
+    if C is not None and keys * q.size <= FEW and (mask is None or mask.shape == (queries, keys)):
+        weights = np.empty((batch, heads, queries, keys), q.dtype)
+        if C.attend(q, k, v, mask, causal, scale, out, weights):
+            return out, weights if keep else np.empty(0, q.dtype)
     parts = list(_parts(batch, heads * queries * keys))
     weights = np.empty((batch if keep else parts[0].stop, heads, queries, keys), q.dtype)
     turned = k.swapaxes(2, 3)

@@ -91,6 +91,7 @@ def pair_in_one_pass(function: Function) -> Function:
     @functools.wraps(function)
     def fused(x: Any, y: Any, out: Any = None) -> Any:
         if x.dtype is F32 and x.shape == y.shape:
+            x = x.copy() if is_one_number(x) else x
             result = np.empty_like(x) if out is None else out
             if loop(x, y, result):
                 return result
@@ -108,9 +109,21 @@ def in_one_sum(function: Function) -> Function:
     @functools.wraps(function)
     def fused(*given: Any, out: Any = None) -> Any:
         result = loop(*given, out)
+        if result is None and is_one_number(given[0]):
+            result = loop(given[0].copy(), *given[1:], out)
         return function(*given, out=out) if result is None else result
 
     return fused
+
+
+def is_one_number(a: Any) -> bool:
+    """Whether all elements of an array are one in memory, as in the gradient of a sum."""
+    return type(a) is np.ndarray and a.ndim > 0 and not any(a.strides)
+
+
+def densely_laid(a: Any) -> Any:
+    """An array whose elements lie side by side, which compiled loops ask for; a copy where they do not."""
+    return a if a.flags.c_contiguous else np.ascontiguousarray(a)
 
 
 def by_rows(name: str, *arrays: Any, axis: int = -1) -> Any:

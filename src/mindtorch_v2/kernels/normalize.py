@@ -13,7 +13,7 @@ import numpy as np
 
 from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
-from .compiled import C
+from .compiled import C, densely_laid
 from .precision import is_half, narrow, wide
 from .reduce import average
 from .totals import SMALL, Array, dot_rows, total, weighted_sum
@@ -72,7 +72,7 @@ def _check_normalized_shape(
 
 
 def _rows(x: Array, lead: int) -> Array:
-    return wide(x).reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
+    return densely_laid(wide(x)).reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
 
 
 def _near_zero(x: Array, mean: Array, rstd: Array) -> tuple[Array, Array]:
@@ -231,7 +231,7 @@ def _row_norm_backward(
 
 def _channels(x: Array) -> Array:
     """``x`` as (batch, channels, everything else)."""
-    return wide(x).reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+    return densely_laid(wide(x)).reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
 
 
 def _column(a: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .axis_map import runs
-from .compiled import C
+from .compiled import C, densely_laid
 from .fold import Array, Pairs, Shape, tap_slices, trailing
 from .pool_shape import check_adaptive, check_fractional, check_pool, check_unpool
 from .precision import widened
@@ -54,6 +54,27 @@ def _max_geometry(
     ndim = len(kernel)
     counts = check_pool(f"max_pool{ndim}d", shape, kernel, stride, padding, dilation, ceil_mode)
     return _Pool(kernel, stride, padding, dilation, shape[-ndim:], counts)
+
+
+class Few(NamedTuple):
+    """What the compiled loops are told of windows on a small input, and the shape of the result."""
+
+    windows: tuple[Shape, Shape, Shape, Shape]
+    shape: Shape
+
+
+@functools.lru_cache(maxsize=256)
+def few_maxima(shape: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool) -> Few:
+    pool = _max_geometry(shape, kernel, stride, padding, dilation, ceil_mode)
+    return Few(pool[:4], (*shape[: -len(kernel)], *pool.counts))
+
+
+@functools.lru_cache(maxsize=256)
+def few_means(
+    shape: Shape, kernel: Shape, stride: Shape, padding: Shape, ceil_mode: bool, divisor_override: int | None
+) -> Few:
+    pool = _avg_geometry(shape, kernel, stride, padding, ceil_mode, divisor_override)
+    return Few(pool[:4], (*shape[: -len(kernel)], *pool.counts))
 
 
 # ---------------------------------------------------------------------------------------------------- max pooling
@@ -219,7 +240,7 @@ def avg_pool_backward(
     pool = _avg_geometry(x_shape, kernel, stride, padding, ceil_mode, divisor_override)
     if C is not None and math.prod(x_shape) <= FEW:
         out: Array = np.empty(x_shape, grad.dtype)
-        if C.avg_pool_backward(*pool[:4], out, grad, count_include_pad, divisor_override or 0):
+        if C.avg_pool_backward(*pool[:4], out, densely_laid(grad), count_include_pad, divisor_override or 0):
             return out
     return _average_backward(grad, x_shape, pool, _divisor(pool, count_include_pad, divisor_override))
 
@@ -248,7 +269,7 @@ def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) 
     ndim = len(output_size)
     if C is not None and math.prod(x_shape) <= FEW:
         out: Array = np.empty(x_shape, grad.dtype)
-        if C.avg_pool_backward(*_covering(ndim), out, grad, False, 0):
+        if C.avg_pool_backward(*_covering(ndim), out, densely_laid(grad), False, 0):
             return out
     pool = _even_pool(x_shape[-ndim:], output_size)
     if pool is not None:
@@ -502,7 +523,7 @@ def _scatter(values: Array, indices: Array, shape: Shape, space: Shape, apart: b
     """Add ``values`` at ``indices`` of their planes in zeros of ``shape``; or set them, where no two share a place."""
     if C is not None and not apart and 0 < math.prod(shape) <= FEW:
         summed: Array = np.empty(shape, values.dtype)
-        if C.put_places(values, indices, summed, summed.size // math.prod(space)):
+        if C.put_places(densely_laid(values), indices, summed, summed.size // math.prod(space)):
             return summed
     out = np.zeros(shape, values.dtype)
     if not out.size or not values.size:

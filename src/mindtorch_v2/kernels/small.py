@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .compiled import C, by_rows, exp
+from .compiled import C, by_rows, densely_laid, exp
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -176,7 +176,7 @@ def layer_norm_backward(
     if C is not None:
         shapes = x.shape, x.shape[-1:], x.shape[-1:]
         made = [np.empty(shape, x.dtype) if want else None for shape, want in zip(shapes, wanted)]
-        if C.layer_norm_backward(grad, x, mean, rstd, weight, *made):
+        if C.layer_norm_backward(densely_laid(grad), x, mean, rstd, weight, *made):
             by_x, by_weight, by_bias = (nothing if part is None else part for part in made)
             return by_x, by_weight, by_bias
     xhat = np.subtract(x, mean)

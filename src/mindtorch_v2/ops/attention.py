@@ -152,7 +152,7 @@ WAYS = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 def _suits(*tensors: Any) -> bool:
     """Whether query, key and value are of a kind that is computed in one piece."""
-    q, k, v = (t._a for t in tensors)
+    q, k, v = [t._a for t in tensors]
     return (
         q.ndim == k.ndim == v.ndim == 4
         and q.dtype in _FLOATS
@@ -161,7 +161,7 @@ def _suits(*tensors: Any) -> bool:
         and k.shape[2] == v.shape[2]
         and 0 not in q.shape
         and 0 not in k.shape
-        and all(a.strides[3] == a.itemsize for a in (q, k, v))
+        and q.strides[3] == q.itemsize == k.strides[3] == v.strides[3]
     )
 
 

@@ -83,6 +83,22 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
     def geometry(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> Any:
         return _sizes(name, n, kernel_size, stride, padding, dilation)
 
+    @functools.lru_cache(maxsize=256)
+    def planned(shape: Shape, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> pool.Few:
+        return pool.few_maxima(shape, *geometry(kernel, stride, padding, dilation), ceil_mode)
+
+    def few(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, placed: bool) -> Any:
+        """Maxima of a small input and, if wanted, their places; None where no compiled loop takes it."""
+        if (
+            C is None
+            or x.size > pool.FEW
+            or not (type(kernel) is type(stride) is type(padding) is type(dilation) is tuple)
+        ):
+            return None
+        windows, shape = planned(x.shape, kernel, stride, padding, dilation, ceil_mode)
+        out, places = np.empty(shape, x.dtype), np.empty(shape, np.int64) if placed else None
+        return (out, places) if C.max_pool(*windows, x, out, places) else None
+
     def scattered(g: Any, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                   indices: Any) -> Any:  # fmt: skip
         kernel, step, pad, apart = geometry(kernel_size, stride, padding, dilation)
@@ -104,12 +120,18 @@ def _max_pool_rows(n: int) -> tuple[Any, Any]:
         ),
     )
     def with_indices(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+        made = few(x, kernel_size, stride, padding, dilation, ceil_mode, True)
+        if made is not None:
+            return made
         kernel, step, pad, apart = geometry(kernel_size, stride, padding, dilation)
         return pool.max_pool_forward(x, kernel, step, pad, apart, ceil_mode)
 
     @composite(f"{name}(Tensor self, {arguments}) -> Tensor")
     def values(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
         if not _watched(self):
+            made = few(self._a, kernel_size, stride, padding, dilation, ceil_mode, False)
+            if made is not None:
+                return make(made[0])
             kernel, step, pad, apart = geometry(kernel_size, stride, padding, dilation)
             if _tiles(self._a, kernel, step, pad) and set(apart) == {1}:
                 return make(small.max_pool(self._a, kernel))
@@ -266,6 +288,10 @@ def _avg_pool(n: int) -> Any:
         ),
     )
 
+    @functools.lru_cache(maxsize=256)
+    def few(shape: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, divisor: Any) -> pool.Few:
+        return pool.few_means(shape, *_sizes(name, n, kernel_size, stride, padding), ceil_mode, divisor)
+
     @op(
         f"{name}(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
@@ -274,6 +300,11 @@ def _avg_pool(n: int) -> Any:
         ),
     )
     def forward(x: Any, kernel_size: Any, stride: Any, padding: Any, *rest: Any) -> Any:
+        if C is not None and x.size <= pool.FEW and type(kernel_size) is type(stride) is type(padding) is tuple:
+            windows, shape = few(x.shape, kernel_size, stride, padding, rest[0], rest[2])
+            made = np.empty(shape, x.dtype)
+            if C.avg_pool(*windows, x, made, rest[1], rest[2] or 0):
+                return made
         sizes = _sizes(name, n, kernel_size, stride, padding)
         if rest[-1] is None and _tiles(x, *sizes):
             return small.avg_pool(x, sizes[0])

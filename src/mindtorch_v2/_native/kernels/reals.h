@@ -5,3 +5,4 @@
 #include "pooling.h"
 #include "picked.h"
 #include "mapping.h"
+#include "attention.h"

@@ -33,7 +33,7 @@ SUMS(f32, float)
 SUMS(f64, double)
 
 /* The largest; nan is passed over, and shows in the differences from it. */
-INLINE float peak_of(const float *x, Py_ssize_t n) {
+INLINE float peak_of_f32(const float *x, Py_ssize_t n) {
     float peak = -INFINITY;
     SIMD_SUM(omp simd reduction(max : peak)) for (Py_ssize_t i = 0; i < n; i++) peak = x[i] > peak ? x[i] : peak;
     return peak;
@@ -52,7 +52,7 @@ WIDE static void sum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_
     for (Py_ssize_t group = SHELF / n; rows > 0; rows -= group, x += group * n, out += group * n) {                    \
         if (group > rows) group = rows;                                                                                \
         for (Py_ssize_t r = 0; r < group; r++) {                                                                       \
-            float peak = peak_of(x + r * n, n);                                                                        \
+            float peak = peak_of_f32(x + r * n, n);                                                                        \
             for (Py_ssize_t i = r * n; i < (r + 1) * n; i++) out[i] = x[i] - peak;                                     \
         }                                                                                                              \
         SIMD for (Py_ssize_t i = 0; i < group * n; i++) shelf[i] = exp_of(out[i]);                                     \
@@ -69,7 +69,7 @@ WIDE static void softmax_loop(const float *x, float *out, Py_ssize_t rows, Py_ss
         return;
     }
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
-        float peak = peak_of(x, n);
+        float peak = peak_of_f32(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i] - peak);
         float scale = (float)(1.0 / sum_of_f32(out, n));
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] *= scale;
@@ -82,7 +82,7 @@ WIDE static void log_softmax_loop(const float *x, float *out, Py_ssize_t rows, P
         return;
     }
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
-        float peak = peak_of(x, n);
+        float peak = peak_of_f32(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_of(x[i] - peak);
         float level = (float)log(sum_of_f32(out, n));
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - peak - level;
@@ -104,7 +104,7 @@ WIDE static void log_softmax_backward_loop(const float *g, const float *y, float
 }
 
 /* The same in double precision. */
-INLINE double peak_of_doubles(const double *x, Py_ssize_t n) {
+INLINE double peak_of_f64(const double *x, Py_ssize_t n) {
     double peak = -INFINITY;
     SIMD_SUM(omp simd reduction(max : peak)) for (Py_ssize_t i = 0; i < n; i++) peak = x[i] > peak ? x[i] : peak;
     return peak;
@@ -112,7 +112,7 @@ INLINE double peak_of_doubles(const double *x, Py_ssize_t n) {
 
 WIDE static void softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
     for (; rows; rows--, x += n, out += n) {
-        double peak = peak_of_doubles(x, n);
+        double peak = peak_of_f64(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_double(x[i] - peak);
         double sum = sum_of_f64(out, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] /= sum;
@@ -121,7 +121,7 @@ WIDE static void softmax_doubles(const double *x, double *out, Py_ssize_t rows, 
 
 WIDE static void log_softmax_doubles(const double *x, double *out, Py_ssize_t rows, Py_ssize_t n) {
     for (; rows; rows--, x += n, out += n) {
-        double peak = peak_of_doubles(x, n);
+        double peak = peak_of_f64(x, n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = exp_double(x[i] - peak);
         double level = log(sum_of_f64(out, n));
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - peak - level;

@@ -18,22 +18,32 @@ def _stride(stride: Any) -> Any:
     return () if stride is None else stride
 
 
+@functools.lru_cache(maxsize=256)
+def _known_sizes(n: int, *given: Any) -> list[tuple[int, ...]]:
+    return [expanded(value, n) for value in given]
+
+
+def _sizes(n: int, kernel_size: Any, stride: Any, *rest: Any) -> list[tuple[int, ...]]:
+    """Each once per dimension."""
+    given = kernel_size, _stride(stride), *rest
+    try:
+        return _known_sizes(n, *given)
+    except TypeError:  # lists are not kept
+        return [expanded(value, n) for value in given]
+
+
 def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
     """The mean of each window of a plane."""
-    return rows.avg_pool2d(
-        input, expanded(kernel_size, 2), expanded(_stride(stride), 2), expanded(padding, 2), ceil_mode,
-        count_include_pad, divisor_override,
-    )  # fmt: skip
+    sizes = _sizes(2, kernel_size, stride, padding)
+    return rows.avg_pool2d(input, *sizes, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
     """The mean of each window of a volume."""
-    return rows.avg_pool3d(
-        input, expanded(kernel_size, 3), expanded(_stride(stride), 3), expanded(padding, 3), ceil_mode,
-        count_include_pad, divisor_override,
-    )  # fmt: skip
+    sizes = _sizes(3, kernel_size, stride, padding)
+    return rows.avg_pool3d(input, *sizes, ceil_mode, count_include_pad, divisor_override)
 
 
 # --- maxima -----------------------------------------------------------------------------------------------------------
@@ -42,19 +52,16 @@ def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 def _max_pool(n: int, with_indices: Callable[..., Any], values: Callable[..., Any]) -> tuple[Any, Any]:
     """max_pool1d, 2d or 3d, and its form that always gives indices."""
 
-    def sizes(kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> list[Any]:
-        return [expanded(v, n) for v in (kernel_size, _stride(stride), padding, dilation)]
-
     def both(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
              ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
         """The maximum of each window and its place."""
-        return with_indices(input, *sizes(kernel_size, stride, padding, dilation), ceil_mode)
+        return with_indices(input, *_sizes(n, kernel_size, stride, padding, dilation), ceil_mode)
 
     def either(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
         """The maximum of each window; with its place where `return_indices` is set."""
         row = with_indices if return_indices else values
-        return row(input, *sizes(kernel_size, stride, padding, dilation), ceil_mode)
+        return row(input, *_sizes(n, kernel_size, stride, padding, dilation), ceil_mode)
 
     both.__name__ = both.__qualname__ = f"max_pool{n}d_with_indices"
     either.__name__ = either.__qualname__ = f"max_pool{n}d"
