@@ -589,9 +589,9 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
         rows = input.view((math.prod(lead), features))
         return addmm(bias, rows, t(weight)).view((*lead, weight._a.shape[0]))
     result = matmul(input, t(weight))
-    return (
-        result.add_(bias) if np.broadcast_shapes(result._a.shape, bias._a.shape) == result._a.shape else result + bias
-    )
+    # Nobody but a recorder sees whether the sum is a new one.
+    in_place = _tap.NAMESPACE["HOOK"] and np.broadcast_shapes(result._a.shape, bias._a.shape) == result._a.shape
+    return result.add_(bias) if in_place else result + bias
 
 
 linear = _linear.function
