@@ -335,8 +335,10 @@ def test_few_in_order(shape: tuple[int, ...], dtype: Any) -> None:
         n = a.shape[dim]
         for k in (1, (n + 1) // 2):
             assert np.array_equal(x.topk(k, dim)[1].numpy(), down.indices.narrow(dim, 0, k).numpy())
-            assert np.array_equal(x.kthvalue(k, dim)[1].numpy(), order.take(k - 1, dim))
-        assert np.array_equal(x.median(dim, keepdim=True)[1].numpy(), order.take([(n - 1) // 2], dim))
+            assert np.array_equal(x.kthvalue(k, dim)[0].numpy(), values.numpy().take(k - 1, dim))
+        middle = x.median(dim, keepdim=True)
+        assert np.array_equal(middle.values.numpy(), values.numpy().take([(n - 1) // 2], dim))
+        assert np.array_equal(np.take_along_axis(a, middle.indices.numpy(), dim), middle.values.numpy())
     if dtype is not np.bool_:
         assert x.median().item() == np.sort(a.reshape(-1))[(a.size - 1) // 2]
     if not shape:
