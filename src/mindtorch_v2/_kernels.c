@@ -61,6 +61,7 @@ EITHER(sum_picked, 0)
 EITHER(pick, 0)
 EITHER(put_picked, 0)
 EITHER(map_axis, 0)
+EITHER(convolve, 4)
 EITHER(attention_weights, 0)
 EITHER(attention_weights_backward, 0)
 EITHER(attend, 0)
@@ -238,6 +239,7 @@ static PyMethodDef methods[] = {
     METHOD("put_picked", put_picked),
     METHOD("roll", roll),
     METHOD("map_axis", map_axis),
+    METHOD("convolve", convolve),
     METHOD("cat", cat),
     METHOD("stack", stack),
     METHOD("line_up", line_up),

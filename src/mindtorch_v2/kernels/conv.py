@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .compiled import C, densely_laid
 from .depthwise import depthwise_correlate, depthwise_weight_gradient, is_depthwise
 from .fold import Array, Geometry, Pairs, Shape, interior, split_pads, tap_slices, trailing, windows
 from .precision import widened
@@ -24,6 +25,8 @@ BLOCK_BYTES = 1 << 21
 BLOCK_COLUMNS = 384
 # Up to here all is in the calls.
 FEW = 1 << 14
+FEW_PRODUCTS = 1 << 16
+GATHER, SPREAD, LEARN = 0, 1, 2
 
 
 # ---------------------------------------------------------------------------------------------------- shapes and checks
@@ -199,11 +202,17 @@ def conv_forward(
     """Cross-correlate ``x`` ``(N, C, *space)`` with ``w`` ``(O, C / groups, *kernel)`` and add ``bias`` ``(O,)``."""
     check_conv(x.shape, w.shape, None if bias is None else bias.shape, stride, padding, dilation, groups)
     shape = conv_output_shape(x.shape, w.shape, stride, padding, dilation)
-    if groups == 1 and 0 < x.size <= FEW and w.size and set(w.shape[2:]) == set(stride) == {1} and not any(padding):
+    if C is None and _is_one_place(x, w, stride, padding, groups):
         # A window of one place: one product for each image, of the channels.
         planes = np.matmul(w.reshape(w.shape[:2]), x.reshape(*x.shape[:2], -1)).reshape(shape)
         return planes if bias is None else np.add(planes, _per_channel(bias, planes.ndim), out=planes)
-    return _correlate(x, w, Geometry(stride, _both(padding), dilation, groups), shape, bias)
+    return _correlate(x, w, _geometry(stride, padding, dilation, groups), shape, bias)
+
+
+def _is_one_place(x: Array, w: Array, stride: Shape, padding: Shape, groups: int) -> bool:
+    """Whether windows of a small input are of one place each."""
+    plain = groups == 1 and 0 < x.size <= FEW and w.size > 0
+    return plain and set(w.shape[2:]) == set(stride) == {1} and not any(padding)
 
 
 @widened
@@ -211,7 +220,7 @@ def conv_backward_input(
     grad: Array, w: Array, x_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
 ) -> Array:
     """Gradient of ``conv_forward`` with respect to ``x`` of shape ``x_shape``."""
-    return _spread(grad, _conjugate(w), Geometry(stride, _both(padding), dilation, groups), x_shape)
+    return _spread(grad, _conjugate(w), _geometry(stride, padding, dilation, groups), x_shape)
 
 
 @widened
@@ -219,7 +228,7 @@ def conv_backward_weight(
     grad: Array, x: Array, w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
 ) -> Array:
     """Gradient of ``conv_forward`` with respect to ``w`` of shape ``w_shape``."""
-    return _weight_gradient(grad, _conjugate(x), Geometry(stride, _both(padding), dilation, groups), w_shape)
+    return _weight_gradient(grad, _conjugate(x), _geometry(stride, padding, dilation, groups), w_shape)
 
 
 @widened
@@ -248,10 +257,7 @@ def conv_transpose_forward(
         x.shape, w.shape, bias_shape, stride, padding, dilation, groups, transposed=True, output_padding=output_padding
     )
     shape = conv_transpose_output_shape(x.shape, w.shape, stride, padding, output_padding, dilation, groups)
-    out = _spread(x, w, Geometry(stride, _both(padding), dilation, groups), shape)
-    if bias is not None:
-        out += _per_channel(bias, out.ndim)
-    return out
+    return _spread(x, w, _geometry(stride, padding, dilation, groups), shape, bias)
 
 
 @widened
@@ -259,7 +265,7 @@ def conv_transpose_backward_input(
     grad: Array, w: Array, x_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
 ) -> Array:
     """Gradient of ``conv_transpose_forward`` with respect to ``x`` of shape ``x_shape``."""
-    return _correlate(grad, _conjugate(w), Geometry(stride, _both(padding), dilation, groups), x_shape)
+    return _correlate(grad, _conjugate(w), _geometry(stride, padding, dilation, groups), x_shape)
 
 
 @widened
@@ -267,14 +273,15 @@ def conv_transpose_backward_weight(
     grad: Array, x: Array, w_shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
 ) -> Array:
     """Gradient of ``conv_transpose_forward`` with respect to ``w`` of shape ``w_shape``."""
-    return _weight_gradient(_conjugate(x), grad, Geometry(stride, _both(padding), dilation, groups), w_shape)
+    return _weight_gradient(_conjugate(x), grad, _geometry(stride, padding, dilation, groups), w_shape)
 
 
 # ---------------------------------------------------------------------------------------------------- the three sums
 
 
-def _both(padding: Shape) -> Pairs:
-    return tuple((pad, pad) for pad in padding)
+@functools.lru_cache(maxsize=512)
+def _geometry(stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Geometry:
+    return Geometry(stride, tuple((pad, pad) for pad in padding), dilation, groups)
 
 
 def _per_channel(bias: Array, ndim: int) -> Array:
@@ -288,7 +295,7 @@ def _conjugate(x: Array) -> Array:
 def _correlate(x: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array | None = None) -> Array:
     """``out[n, o, q] = bias[o] + sum over c, k of x[n, c, q * stride + k * dilation] * w[o, c, k]``, of ``shape``."""
     out = np.empty(shape, x.dtype)
-    if not out.size:
+    if not out.size or _tap_by_tap(GATHER, x, out, w, geometry, bias):
         return out
     if is_depthwise(x, w, geometry):
         depthwise_correlate(x, w, geometry, out)
@@ -312,7 +319,7 @@ def _correlate(x: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array
 def _weight_gradient(grad: Array, x: Array, geometry: Geometry, w_shape: Shape) -> Array:
     """``out[o, c, k] = sum over n, q of grad[n, o, q] * x[n, c, q * stride + k * dilation]``, of shape ``w_shape``."""
     out = np.zeros(w_shape, grad.dtype)
-    if not out.size or not grad.size:
+    if not out.size or not grad.size or _tap_by_tap(LEARN, x, grad, out, geometry):
         return out
     if is_depthwise(x, out, geometry):
         depthwise_weight_gradient(grad, x, geometry, out)
@@ -328,8 +335,27 @@ def _weight_gradient(grad: Array, x: Array, geometry: Geometry, w_shape: Shape) 
     return out
 
 
-def _spread(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
-    """``out[n, c, q * stride + k * dilation] += sum over o of grad[n, o, q] * w[o, c, k]``, of ``shape``."""
+def _tap_by_tap(what: int, x: Array, out: Array, w: Array, geometry: Geometry, bias: Array | None = None) -> bool:
+    """Whether a compiled loop has done one of the three sums, of few products, into the array it makes."""
+    if C is None or out.size * (w.size // w.shape[0]) > FEW_PRODUCTS or w.ndim > 4:
+        return False
+    stride, pads, dilation, groups = geometry
+    before = tuple([lo for lo, _ in pads])
+    x, out, w = densely_laid(x), densely_laid(out), densely_laid(w)
+    return bool(min(before) >= 0 and C.convolve(w.shape[2:], stride, before, dilation, x, out, w, bias, groups, what))
+
+
+def _spread(grad: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array | None = None) -> Array:
+    """``out[n, c, q * stride + k * dilation] += sum over o of grad[n, o, q] * w[o, c, k]``, of ``shape``, and ``bias``."""
+    if grad.size and w.size and math.prod(shape):
+        out = np.empty(shape, grad.dtype)
+        if _tap_by_tap(SPREAD, out, grad, w, geometry, bias):
+            return out
+    out = _spread_by_products(grad, w, geometry, shape)
+    return out if bias is None else np.add(out, _per_channel(bias, out.ndim), out=out)
+
+
+def _spread_by_products(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
     if not grad.size or not w.size:
         return np.zeros(shape, grad.dtype)
     stride, pads, dilation, groups = geometry

@@ -308,12 +308,12 @@ def _flops(inputs: Any) -> int:
 def _conv_rows(ndim: int) -> Any:
     """The two overloads of conv1d, conv2d or conv3d and the function that chooses."""
     name = f"conv{ndim}d"
-    ones, nothing = [1] * ndim, [0] * ndim
+    ones, nothing, no_more = [1] * ndim, [0] * ndim, (0,) * ndim
 
     def body(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
         return _batched(
             name, ndim, input,
-            lambda x: convolution(x, weight, bias, stride, padding, dilation, False, nothing, groups),
+            lambda x: convolution(x, weight, bias, stride, padding, dilation, False, no_more, groups),
         )  # fmt: skip
 
     def mode_body(input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:

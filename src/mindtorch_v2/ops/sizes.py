@@ -11,8 +11,12 @@ def expanded(value: Any, count: int) -> tuple[int, ...]:
     """A size for each of `count` dimensions; a wrong number of sizes is left for the operator to refuse."""
     if type(value) is int:
         return (value,) * count
-    if type(value) is tuple and len(value) == count and all(type(v) is int for v in value):
-        return value
+    if type(value) is tuple and len(value) == count:
+        for v in value:
+            if type(v) is not int:
+                break
+        else:
+            return value
     if isinstance(value, (int, np.integer)):
         return (int(value),) * count
     values = tuple(int(v) for v in value)

@@ -6,3 +6,4 @@
 #include "picked.h"
 #include "mapping.h"
 #include "attention.h"
+#include "convolution.h"
