@@ -229,6 +229,7 @@ static PyMethodDef methods[] = {
     METHOD("extreme", extreme),
     METHOD("extreme_and_place", extreme_and_place),
     METHOD("inside", inside),
+    METHOD("nonzero", nonzero),
     METHOD("chosen", chosen),
     METHOD("gather", gather),
     METHOD("add_places", add_places),

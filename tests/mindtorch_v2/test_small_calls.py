@@ -347,6 +347,44 @@ def test_few_in_order(shape: tuple[int, ...], dtype: Any) -> None:
         x.topk(2000)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_, np.int32])
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (4, 3), (2, 3, 4), (3, 2000), (2, 0)], ids=str)
+def test_places_of_what_is_not_zero(shape: tuple[int, ...], dtype: Any) -> None:
+    a = np.asarray(np.random.default_rng(3).integers(0, 2, shape)).astype(dtype)
+    for x, held in ((torch.tensor(a), a), (torch.tensor(a.T.copy()).permute(*range(a.ndim)[::-1]), a)) if shape else ():
+        assert x.nonzero().tolist() == np.argwhere(held).tolist()
+        assert [t.tolist() for t in torch.nonzero(x, as_tuple=True)] == [p.tolist() for p in held.nonzero()]
+    if not shape:
+        assert torch.tensor(a).nonzero().shape == (int(a), 0)
+
+
+def test_a_vector_before_a_matrix() -> None:
+    v, a = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert (v.detach() @ a).tolist() == (v @ a).tolist() == [9.0, 12.0, 15.0]
+    assert (v @ a).grad_fn.name() == "SqueezeBackward4"
+    (v @ a).sum().backward()
+    assert v.grad.tolist() == [6.0, 15.0]
+    with pytest.raises(RuntimeError):
+        v.detach() @ torch.ones(3, 2)
+
+
+def test_full_tensors_of_all_options() -> None:
+    made = torch.full((2,), 1.5, dtype=torch.float64, requires_grad=True)
+    assert (made.dtype, made.requires_grad, made.tolist()) == (torch.float64, True, [1.5, 1.5])
+    assert torch.full((2,), 2, device="cpu").dtype is torch.int64
+    assert torch.full((1,), 1.5, dtype=torch.int64).tolist() == [1]
+    assert torch.full((1,), 2, dtype=torch.bool).tolist() == [True]
+    assert torch.zeros([2, 3]).shape == (2, 3)
+    m = torch.tensor([True, False])
+    assert torch.where(m, 1.0, -2.0).tolist() == [1.0, -2.0]
+    assert torch.where(m, 1.0, -2.0).dtype is torch.float32
+    assert torch.where(m, 1, 2).dtype is torch.int64
+    x = torch.ones(2, 2)
+    assert torch.vstack([x, x[0]]).shape == (3, 2)
+    assert torch.hstack([x, x]).shape == (2, 4)
+    assert torch.ones(2, 3, 4).movedim(0, -1).shape == (3, 4, 2)
+
+
 def test_nan_in_order() -> None:
     nan = float("nan")
     x = torch.tensor([2.0, nan, 1.0, nan, 3.0])

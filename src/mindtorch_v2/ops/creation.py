@@ -245,7 +245,7 @@ def _factory(name: str, row: Any, value: Any) -> Any:
                     names: Any = None, **kw: Any) -> Tensor:  # fmt: skip
         given = size != ()
         if len(size) == 1 and type(size[0]) is not int:
-            size = size[0]
+            size = tuple(size[0]) if type(size[0]) is list else size[0]
         if out is None and type(size) is tuple and given and not kw:
             if dtype is device is None and not (_NAMESPACE["HOOK"] or _device._default_stack):
                 made = quick(size, _dtype._Default.real.np, value)
@@ -310,6 +310,7 @@ zeros = _factory("zeros", _zeros, 0)
 _public_empty = _factory("empty", _empty, None)
 
 
+_FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 _QUICK_VALUES = {float: None, int: np.dtype(np.int64), bool: np.dtype(np.bool_)}
 
 
@@ -317,11 +318,15 @@ _QUICK_VALUES = {float: None, int: np.dtype(np.int64), bool: np.dtype(np.bool_)}
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor filled with one value."""
-    if dtype is out is device and type(size) is tuple and not requires_grad and type(fill_value) in _QUICK_VALUES:
-        np_type = quick_dtype(None, None)
-        made = quick(size, np_type and (_QUICK_VALUES[type(fill_value)] or np_type), fill_value)
+    if out is None and type(size) is tuple and type(fill_value) in _QUICK_VALUES:
+        np_type = quick_dtype(dtype, device)
+        if dtype is None:
+            np_type = np_type and (_QUICK_VALUES[type(fill_value)] or np_type)
+        elif np_type is not _QUICK_VALUES[type(fill_value)] and not (type(fill_value) is float and np_type in _FLOATS):
+            np_type = None  # the long way checks whether the value fits
+        made = quick(size, np_type, fill_value)
         if made is not None:
-            return made
+            return _finish(made, requires_grad)
     value = fill_value._a.item() if isinstance(fill_value, Tensor) else fill_value
     sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
     if out is not None:

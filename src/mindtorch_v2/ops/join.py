@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tap
 from .._dtype import FROM_NUMPY, combine, promote_types
 from .._errors import shape_text, wrap_dim
 from .._front import front
@@ -202,6 +203,8 @@ def _need_some(name: str, tensors: Any) -> None:
 @composite("hstack(Tensor[] tensors) -> Tensor", out=True)
 def _hstack(tensors: Any) -> Tensor:
     _need_some("hstack", tensors)
+    if not _tap.NAMESPACE["HOOK"] and min([t._a.ndim for t in tensors]) > 1:
+        return cat(tensors, 1)
     lifted = atleast_1d(list(tensors))
     return cat(lifted, 0 if lifted[0]._a.ndim == 1 else 1)
 
@@ -209,6 +212,8 @@ def _hstack(tensors: Any) -> Tensor:
 @composite("vstack(Tensor[] tensors) -> Tensor", out=True)
 def _vstack(tensors: Any) -> Tensor:
     _need_some("vstack", tensors)
+    if not _tap.NAMESPACE["HOOK"] and min([t._a.ndim for t in tensors]) > 1:
+        return cat(tensors, 0)
     return cat(atleast_2d(list(tensors)), 0)
 
 

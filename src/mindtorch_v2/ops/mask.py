@@ -9,7 +9,7 @@ import numpy as np
 from .. import _tap
 from .._change import type_name
 from .._compute import operand_rank
-from .._dtype import FROM_NUMPY, combine
+from .._dtype import FROM_NUMPY, combine, get_default_dtype
 from .._errors import broadcast_error
 from .._front import front
 from .._meta import MetaArray, meta
@@ -18,6 +18,7 @@ from .._tensor import Tensor, make
 from ..kernels import advanced
 from ..kernels import indexing as kernels
 from ..kernels.compiled import C
+from ..kernels.passes import FLOATS
 from ..kernels.passes import where as choose
 from . import creation
 from .convert import item
@@ -118,6 +119,10 @@ def _where_other(condition: Tensor, self: Tensor, other: Any) -> Tensor:
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", method=False)
 def _where_numbers(condition: Tensor, self: Any, other: Any) -> Tensor:
+    if type(self) is type(other) is float and not _tap.NAMESPACE["HOOK"] and type(condition) is Tensor:
+        numbers = FLOATS.get(get_default_dtype().np)
+        if numbers is not None:
+            return make(_where.kernel(condition._a, numbers[self], numbers[other]))  # type: ignore[misc]
     d = combine((operand_rank(self), operand_rank(other)))
     values = [creation._scalar_tensor.function(v, dtype=d) for v in (self, other)]
     return _where.function(condition, *values)
@@ -383,7 +388,7 @@ masked_scatter_backward = _masked_scatter_backward.function
 # --- positions --------------------------------------------------------------------------------------------------------
 
 
-@op("nonzero(Tensor self) -> Tensor")
+@op("nonzero(Tensor self) -> Tensor", quiet=False)
 def _nonzero(a: Any) -> Any:
     if type(a) is MetaArray:
         raise NotImplementedError("the number of nonzero elements of a meta tensor is not known")

@@ -467,6 +467,8 @@ def _matmul(self: Any, other: Any) -> Any:
     if n == 1 and m < 3:
         return dot(self, other) if m == 1 else mv(self, other)
     if m == 1 and n == 2:
+        if not _tap.NAMESPACE["HOOK"] and not graph_wanted(self, other) and _multiplies(self._a, other._a):
+            return make(self._a.dot(other._a))
         return mm(unsqueeze(self, 0), other).squeeze_(0)
     if n == 2 and not _tap.NAMESPACE["HOOK"] and self._a.flags.c_contiguous and not graph_wanted(self, other):
         if _multiplies(self._a, other._a):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -141,7 +142,17 @@ for _name, _row in (("T", _numpy_T), ("mT", _mT), ("H", _matrix_H), ("mH", _mH))
 
 def _moved(self: Tensor, source: Any, destination: Any) -> Tensor:
     """Permute so that each source dimension stands at its destination, the others in their order."""
-    n = self._a.ndim
+    if type(source) is int and type(destination) is int:
+        return permute(self, dims=_order_with_one_moved(self._a.ndim, source, destination))
+    return permute(self, dims=_order_with_some_moved(self._a.ndim, source, destination))
+
+
+@functools.lru_cache(maxsize=256)
+def _order_with_one_moved(n: int, source: int, destination: int) -> tuple[int, ...]:
+    return _order_with_some_moved(n, source, destination)
+
+
+def _order_with_some_moved(n: int, source: Any, destination: Any) -> tuple[int, ...]:
     from_, to = [list(d) if isinstance(d, (list, tuple)) else [d] for d in (source, destination)]
     if len(from_) != len(to):
         raise RuntimeError(
@@ -154,7 +165,7 @@ def _moved(self: Tensor, source: Any, destination: Any) -> Tensor:
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({shape_text(dims)})")
     order = dict(zip(wrapped[1], wrapped[0], strict=True))
     rest = iter(d for d in range(n) if d not in order.values())
-    return permute(self, dims=tuple(order[d] if d in order else next(rest) for d in range(n)))
+    return tuple(order[d] if d in order else next(rest) for d in range(n))
 
 
 _movedim = composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")(_moved)

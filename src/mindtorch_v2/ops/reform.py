@@ -15,6 +15,7 @@ from .._functions import materialize
 from .._meta import MetaArray, meta
 from .._op import Op, composite, view
 from .._slow import evaluate
+from .._tap import NAMESPACE
 from .._tensor import Conjugated, Tensor, bump, contiguous_strides, look_at, memory_owner, move_to, storage_of
 from ..autograd import grad_mode, graph
 from ..autograd.node import AccumulateGrad, Node
@@ -35,18 +36,22 @@ def become(node: str, self: Tensor, row: Op, *arguments: Any) -> Tensor:
     building = grad_mode.is_grad_enabled() and graph.edge(self) is not None
     if building:
         graph.check_in_place(self)
-    if row.make_node is None:
-        materialize(row)
-    changed: Tensor = evaluate(row, (self, *arguments))
+    changed: Tensor
+    if NAMESPACE["HOOK"]:  # the view is no op of its own, which a recorder would see
+        if row.make_node is None:
+            materialize(row)
+        changed = evaluate(row, (self, *arguments))
+    else:
+        changed = row.function(self, *arguments)
     look_at(self, changed._a)
     if self._view is not None and grad_mode.is_grad_enabled():
         self._view = changed._view
     if building:
         self._ag = changed._ag
-        kind = type(self._ag)
-        self._ag.__class__ = _named.setdefault(
-            node, type(node, (kind,), {"__slots__": (), "__module__": kind.__module__})
-        )
+        if node not in _named:
+            kind = type(self._ag)
+            _named[node] = type(node, (kind,), {"__slots__": (), "__module__": kind.__module__})
+        self._ag.__class__ = _named[node]
     elif type(self._ag) is AccumulateGrad:
         self._ag.array = self._a
     bump(self)

@@ -185,3 +185,38 @@ static PyObject *chosen(PyObject *module, PyObject *const *args, Py_ssize_t coun
     END
     return out;
 }
+
+#define COUNT_PLACES(TYPE)                                                                                             \
+    for (Py_ssize_t i = 0; i < n; i++) found += ((const TYPE *)x)[i] != 0;
+#define FIND_PLACES(TYPE)                                                                                              \
+    for (Py_ssize_t i = 0; i < n; i++)                                                                                 \
+        if (((const TYPE *)x)[i] != 0) *out++ = i;
+
+/* nonzero(x): where the elements are that are not zero, in their order: an array of one row for each dimension. None for
+ * more than a few, and for what is not plain memory of a known type. */
+static PyObject *nonzero(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 1 || !is_plain(args[0]) || count_of(args[0]) > TURNED) Py_RETURN_NONE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t n = count_of(args[0]), found = 0;
+    const void *x = a->data;
+    if (a->descr == F32) { COUNT_PLACES(float) }
+    else if (a->descr == F64) { COUNT_PLACES(double) }
+    else if (a->descr == I64) { COUNT_PLACES(int64_t) }
+    else if (a->descr == BOOL) { COUNT_PLACES(uint8_t) }
+    else Py_RETURN_NONE;
+    Py_ssize_t shape[] = {a->nd, found};
+    PyObject *made = a->nd ? from_descr(array_type, Py_NewRef(I64), 2, shape, NULL, NULL, 0, NULL) : Py_NewRef(Py_None);
+    if (!made || made == Py_None) return made;
+    int64_t *rows = data_of(made), *out = rows + (a->nd - 1) * found; /* flat places, to be taken apart */
+    if (a->descr == F32) { FIND_PLACES(float) }
+    else if (a->descr == F64) { FIND_PLACES(double) }
+    else if (a->descr == I64) { FIND_PLACES(int64_t) }
+    else { FIND_PLACES(uint8_t) }
+    for (int d = a->nd - 1; d > 0; d--)
+        for (Py_ssize_t i = 0; i < found; i++) {
+            uint32_t flat = (uint32_t)rows[d * found + i], size = (uint32_t)a->dimensions[d];
+            rows[(d - 1) * found + i] = flat / size;
+            rows[d * found + i] = flat % size;
+        }
+    return made;
+}
