@@ -53,10 +53,9 @@ def run(kernel: Kernel, *arrays: Any, out: Array | None = None, single: Kernel |
     compute, wide = (single, _SINGLE) if single is not None and dtype != _DOUBLE else (kernel, _DOUBLE)
     size = BLOCK_BYTES // wide.itemsize
     with np.errstate(all="ignore"):
-        if out is None and len(arrays) == 1 and _is_block(arrays[0], wide, size):
-            x: Array = arrays[0]
-            out = np.empty(x.shape, wide)
-            compute(x.reshape(-1), out.reshape(-1))
+        if out is None and _are_block(arrays, wide, size):
+            out = np.empty(arrays[0].shape, wide)
+            compute(*[a.reshape(-1) for a in arrays], out.reshape(-1))
             return out
         inputs = [a if isinstance(a, np.ndarray) else np.asarray(a, _DOUBLE) for a in arrays]
         result = _empty(inputs, dtype) if out is None else out
@@ -75,9 +74,14 @@ def run(kernel: Kernel, *arrays: Any, out: Array | None = None, single: Kernel |
     return result
 
 
-def _is_block(x: Any, dtype: np.dtype[Any], size: int) -> bool:
-    """Whether an array is one block as it stands: the common small one, which needs no iterator."""
-    return isinstance(x, np.ndarray) and x.dtype is dtype and x.size <= size and x.flags.c_contiguous
+def _are_block(arrays: tuple[Any, ...], dtype: np.dtype[Any], size: int) -> bool:
+    """Whether arrays are one block as they stand: common small ones, which need no iterator."""
+    for x in arrays:
+        if not (isinstance(x, np.ndarray) and x.dtype is dtype and x.size <= size and x.flags.c_contiguous):
+            return False
+        if x.shape != arrays[0].shape:
+            return False
+    return True
 
 
 def result_dtype(name: str, arrays: tuple[Any, ...]) -> np.dtype[Any]:

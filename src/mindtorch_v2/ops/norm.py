@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import shape_text
+from .._tensor import make
 from ..autograd import grad_mode
 from ..kernels import normalize, small
 from ..kernels.precision import is_half
@@ -118,9 +119,22 @@ def _native_layer_norm(x: Any, normalized_shape: Any, weight: Any, bias: Any, ep
 native_layer_norm = _native_layer_norm.function
 
 
+# The conditions, in generated code, that an input takes part in no graph, and that none is built.
+_APART = "({0} is None or ({0}._ag is None and {0}._view is None))"
+_NO_GRAPH = f"(not GRAD() or ({' and '.join(_APART.format(name) for name in ('input', 'weight', 'bias'))}))"
+
+
+def _layer_norm_quickly(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, *_: Any) -> Any:
+    """Without the moments, which nobody asks for."""
+    arrays = input._a, normalized_shape, None if weight is None else weight._a, None if bias is None else bias._a
+    made = small.layer_norm_in_one_pass(*arrays, eps)
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0] if made is None else make(made[0])
+
+
 @composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor"
+    "bool cudnn_enable=True) -> Tensor",
+    fast=(_NO_GRAPH, _layer_norm_quickly),
 )
 def _layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool) -> Any:
     return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]

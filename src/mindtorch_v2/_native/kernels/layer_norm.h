@@ -3,9 +3,9 @@
 WIDE static void NAMED(layer_norm_loop)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *means, REAL *rstds,
                                  REAL eps, Py_ssize_t rows, Py_ssize_t n) {
     for (Py_ssize_t r = 0; r < rows; r++, x += n, out += n) {
-        REAL mean = (REAL)(NAMED(sum_of)(x, n) / (double)n);
+        REAL mean = (REAL)(NAMED(row_sum)(x, n) / (double)n);
         SIMD for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i] - mean;
-        REAL rstd = (REAL)(1.0 / sqrt(NAMED(dot_of)(out, out, n) / (double)n + (double)eps));
+        REAL rstd = (REAL)(1.0 / sqrt(NAMED(row_dot)(out, out, n) / (double)n + (double)eps));
         means[r] = mean;
         rstds[r] = rstd;
         if (w && b) {
@@ -75,8 +75,8 @@ WIDE static void NAMED(layer_norm_backward_loop)(const REAL *g, const REAL *x, c
         if (dx) {
             REAL level = 0.0f, along = 0.0f;
             SIMD for (Py_ssize_t i = 0; i < n; i++) dx[i] = w ? g[i] * w[i] : g[i];
-            level = (REAL)(NAMED(sum_of)(dx, n) / (double)n);
-            along = (REAL)(NAMED(dot_of)(dx, xhat, n) / (double)n);
+            level = (REAL)(NAMED(row_sum)(dx, n) / (double)n);
+            along = (REAL)(NAMED(row_dot)(dx, xhat, n) / (double)n);
             SIMD for (Py_ssize_t i = 0; i < n; i++) dx[i] = (dx[i] - level - xhat[i] * along) * rstd;
             dx += n;
         }

@@ -32,6 +32,24 @@
 SUMS(f32, float)
 SUMS(f64, double)
 
+/* The same of rows: short ones are added up in one vector. */
+#define ROW_SUMS(KIND, TYPE)                                                                                           \
+    INLINE double row_sum_##KIND(const TYPE *x, Py_ssize_t n) {                                                        \
+        if (n > PART) return sum_of_##KIND(x, n);                                                                      \
+        TYPE sum = 0;                                                                                                  \
+        SIMD_SUM(omp simd reduction(+ : sum)) for (Py_ssize_t i = 0; i < n; i++) sum += x[i];                          \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+    INLINE double row_dot_##KIND(const TYPE *x, const TYPE *y, Py_ssize_t n) {                                         \
+        if (n > PART) return dot_of_##KIND(x, y, n);                                                                   \
+        TYPE sum = 0;                                                                                                  \
+        SIMD_SUM(omp simd reduction(+ : sum)) for (Py_ssize_t i = 0; i < n; i++) sum += x[i] * y[i];                   \
+        return sum;                                                                                                    \
+    }
+
+ROW_SUMS(f32, float)
+ROW_SUMS(f64, double)
+
 /* The largest; nan is passed over, and shows in the differences from it. */
 INLINE float peak_of_f32(const float *x, Py_ssize_t n) {
     float peak = -INFINITY;
@@ -57,7 +75,7 @@ WIDE static void sum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_
         }                                                                                                              \
         SIMD for (Py_ssize_t i = 0; i < group * n; i++) shelf[i] = exp_of(out[i]);                                     \
         for (Py_ssize_t r = 0; r < group; r++) {                                                                       \
-            double sum = sum_of_f32(shelf + r * n, n);                                                                     \
+            double sum = sum_of_f32(shelf + r * n, n);                                                                 \
             FINISH                                                                                                     \
         }                                                                                                              \
     }

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from ... import _tap
 from ..._op import OPS
 from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
@@ -100,7 +101,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     """Cut the gradients of parameters off, in place, outside [-clip_value, clip_value]."""
     clip_value = float(clip_value)
     for group in _grouped([gradient for p in _as_list(parameters) if (gradient := p.grad) is not None]):
-        if foreach is False:
+        if foreach is False or not _tap.NAMESPACE["HOOK"]:  # one pass instead of two that nobody sees
             for g in group:
                 g.clamp_(min=-clip_value, max=clip_value)
         else:
