@@ -166,8 +166,9 @@ INLINE int64_t to_wide_bits(double x) { int64_t bits; memcpy(&bits, &x, 8); retu
 #define WIDE_ROUNDER 6755399441055744.0 /* 1.5 * 2^52 */
 
 /* 2^n for a whole number from -1022 to 1023 */
-INLINE double power_of_two(double n) {
-    return from_wide_bits((to_wide_bits(n + WIDE_ROUNDER) - to_wide_bits(WIDE_ROUNDER) + 1023) << 52);
+INLINE double double_power_of_two(double n) {
+    uint64_t bits = (uint64_t)to_wide_bits(n + WIDE_ROUNDER) - (uint64_t)to_wide_bits(WIDE_ROUNDER) + 1023u;
+    return from_wide_bits((int64_t)(bits << 52)); /* unsigned, as those of nan overflow */
 }
 
 INLINE double exp_tail_double(double x, double *n) {
@@ -194,12 +195,12 @@ INLINE double exp_double(double x) {
     x = x < -746.0 ? -746.0 : x;
     x = x > 710.0 ? 710.0 : x;
     double n, tail = exp_tail_double(x, &n), half = n * 0.5 + WIDE_ROUNDER - WIDE_ROUNDER;
-    return (1.0 + tail) * power_of_two(half) * power_of_two(n - half);
+    return (1.0 + tail) * double_power_of_two(half) * double_power_of_two(n - half);
 }
 
 /* exp(x) - 1 for x up to 40 */
 INLINE double expm1_double(double x) {
-    double n, tail = exp_tail_double(x < -40.0 ? -40.0 : x, &n), scale = power_of_two(n);
+    double n, tail = exp_tail_double(x < -40.0 ? -40.0 : x, &n), scale = double_power_of_two(n);
     return scale * tail + (scale - 1.0);
 }
 
