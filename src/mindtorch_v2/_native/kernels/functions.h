@@ -21,7 +21,7 @@ INLINE float exp_tail(float x, int32_t *n) {
 }
 
 /* Unsigned, as what came of nan is any number. */
-INLINE float power_of_two(int32_t n) { return from_bits((int32_t)(((uint32_t)n + 127u) << 23)); }
+INLINE float power_of_two_f32(int32_t n) { return from_bits((int32_t)(((uint32_t)n + 127u) << 23)); }
 
 INLINE float exp_of(float x) {
     x = x < -104.0f ? -104.0f : x; /* nan passes every comparison */
@@ -29,7 +29,7 @@ INLINE float exp_of(float x) {
     int32_t n;
     float tail = exp_tail(x, &n);
     int32_t half = n >> 1; /* in two steps, so that results among the subnormal numbers come out */
-    return (1.0f + tail) * power_of_two(half) * power_of_two(n - half);
+    return (1.0f + tail) * power_of_two_f32(half) * power_of_two_f32(n - half);
 }
 
 INLINE float tanh_of(float x) {
@@ -37,7 +37,7 @@ INLINE float tanh_of(float x) {
     a = a > 10.0f ? 10.0f : a;
     int32_t n;
     float tail = exp_tail(a + a, &n);
-    float scale = power_of_two(n);
+    float scale = power_of_two_f32(n);
     float e = scale * tail + (scale - 1.0f); /* exp(2a) - 1 */
     return copysignf(e / (e + 2.0f), x);
 }
@@ -253,7 +253,7 @@ INLINE double mish_double(double x) { return x * tanh_double((x < 0.0 ? 0.0 : x)
 
 INLINE float expm1_of(float x) {
     int32_t n;
-    float tail = exp_tail(x < -80.0f ? -80.0f : x, &n), scale = power_of_two(n);
+    float tail = exp_tail(x < -80.0f ? -80.0f : x, &n), scale = power_of_two_f32(n);
     return scale * tail + (scale - 1.0f);
 }
 
