@@ -21,7 +21,7 @@ INLINE float exp_tail(float x, int32_t *n) {
 }
 
 /* Unsigned, as what came of nan is any number. */
-INLINE float power_of_two_f32(int32_t n) { return from_bits((int32_t)(((uint32_t)n + 127u) << 23)); }
+INLINE float power_of_two(int32_t n) { return from_bits((int32_t)(((uint32_t)n + 127u) << 23)); }
 
 INLINE float exp_of(float x) {
     x = x < -104.0f ? -104.0f : x; /* nan passes every comparison */
@@ -29,7 +29,7 @@ INLINE float exp_of(float x) {
     int32_t n;
     float tail = exp_tail(x, &n);
     int32_t half = n >> 1; /* in two steps, so that results among the subnormal numbers come out */
-    return (1.0f + tail) * power_of_two_f32(half) * power_of_two_f32(n - half);
+    return (1.0f + tail) * power_of_two(half) * power_of_two(n - half);
 }
 
 INLINE float tanh_of(float x) {
@@ -37,7 +37,7 @@ INLINE float tanh_of(float x) {
     a = a > 10.0f ? 10.0f : a;
     int32_t n;
     float tail = exp_tail(a + a, &n);
-    float scale = power_of_two_f32(n);
+    float scale = power_of_two(n);
     float e = scale * tail + (scale - 1.0f); /* exp(2a) - 1 */
     return copysignf(e / (e + 2.0f), x);
 }
@@ -166,7 +166,7 @@ INLINE int64_t to_wide_bits(double x) { int64_t bits; memcpy(&bits, &x, 8); retu
 #define WIDE_ROUNDER 6755399441055744.0 /* 1.5 * 2^52 */
 
 /* 2^n for a whole number from -1022 to 1023 */
-INLINE double double_power_of_two(double n) {
+INLINE double power_of_two_double(double n) {
     uint64_t bits = (uint64_t)to_wide_bits(n + WIDE_ROUNDER) - (uint64_t)to_wide_bits(WIDE_ROUNDER) + 1023u;
     return from_wide_bits((int64_t)(bits << 52)); /* unsigned, as those of nan overflow */
 }
@@ -195,12 +195,12 @@ INLINE double exp_double(double x) {
     x = x < -746.0 ? -746.0 : x;
     x = x > 710.0 ? 710.0 : x;
     double n, tail = exp_tail_double(x, &n), half = n * 0.5 + WIDE_ROUNDER - WIDE_ROUNDER;
-    return (1.0 + tail) * double_power_of_two(half) * double_power_of_two(n - half);
+    return (1.0 + tail) * power_of_two_double(half) * power_of_two_double(n - half);
 }
 
 /* exp(x) - 1 for x up to 40 */
 INLINE double expm1_double(double x) {
-    double n, tail = exp_tail_double(x < -40.0 ? -40.0 : x, &n), scale = double_power_of_two(n);
+    double n, tail = exp_tail_double(x < -40.0 ? -40.0 : x, &n), scale = power_of_two_double(n);
     return scale * tail + (scale - 1.0);
 }
 
@@ -253,7 +253,7 @@ INLINE double mish_double(double x) { return x * tanh_double((x < 0.0 ? 0.0 : x)
 
 INLINE float expm1_of(float x) {
     int32_t n;
-    float tail = exp_tail(x < -80.0f ? -80.0f : x, &n), scale = power_of_two_f32(n);
+    float tail = exp_tail(x < -80.0f ? -80.0f : x, &n), scale = power_of_two(n);
     return scale * tail + (scale - 1.0f);
 }
 
