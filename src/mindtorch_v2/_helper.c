@@ -19,6 +19,7 @@
 #include "_native/helper/sightings.h"
 #include "_native/helper/calls.h"
 #include "_native/helper/readers.h"
+#include "_native/helper/indices.h"
 #include "_native/helper/operators.h"
 
 static int add_types(PyObject *module) {
@@ -136,6 +137,8 @@ static PyMethodDef functions[] = {
     {"operator", operator_new, METH_O, "A method for the interpreter's operators, which passes on to a function."},
     {"reader", reader_new, METH_VARARGS, "The same for an attribute, by its name: plain tensors need no call."},
     {"address", address, METH_O, "Where the first element of an array lies."},
+    {"split_index", (PyCFunction)(void (*)(void))split_index, METH_FASTCALL, "What an index means to NumPy, in two steps."},
+    {"connect_indices", connect_indices, METH_VARARGS, "Hand over the dtypes of indices."},
     {"connect_readers", connect_readers, METH_VARARGS, "Hand over what attributes are made of."},
     {"call_module", (PyCFunction)(void (*)(void))call_module, METH_FASTCALL, "Forward of an nn.Module in its region."},
     {"connect_modules", connect_modules, METH_VARARGS, "Hand over what names modules and chains of them."},

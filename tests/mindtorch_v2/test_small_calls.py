@@ -577,6 +577,40 @@ def test_an_index_with_none() -> None:
         x[..., None, :, :, :, :]
 
 
+def test_an_index_of_tensors_and_arrays() -> None:
+    a = np.arange(24).reshape(2, 3, 4)
+    i, j, m = np.array([1, 0]), np.array([-1]), np.array([True, False, True])
+    tensors = {id(i): torch.tensor(i), id(j): torch.tensor(j, dtype=torch.int32), id(m): torch.tensor(m)}
+    cases: list[tuple[Any, ...]] = [
+        (i,), (i, i), (slice(None), i), (Ellipsis, i), (i, Ellipsis, i), (slice(1), slice(None), j), (i, slice(None), i),
+        (slice(None), m), (slice(None), m, slice(0, 2)), (slice(None), m, Ellipsis), (i[:, None], j), (slice(None, None, 2), i),
+    ]  # fmt: skip
+    for case in cases:
+        for convert in (lambda part: tensors.get(id(part), part), lambda part: part):
+            x, wanted = torch.tensor(a), a.copy()
+            index = tuple(convert(part) for part in case)
+            got = x[index]
+            assert got.tolist() == a[case].tolist()
+            assert got.is_contiguous()
+            assert not got._is_view()
+            x[index] = 7
+            wanted[case] = 7
+            assert x.tolist() == wanted.tolist()
+            assert x._version == 1
+    x = torch.tensor(a)
+    assert x[torch.tensor(1), torch.tensor([0, 2])].tolist() == a[1][[0, 2]].tolist()
+    assert (
+        x[0, :, torch.tensor([1, 2])].tolist() == a[0][:, [1, 2]].tolist()
+    )  # where NumPy would put the new dimension first
+    assert x[torch.tensor(1)]._is_view()
+    for wrong in ((torch.tensor([5]),), (torch.tensor([True]),), (torch.tensor([0]),) * 4):
+        with pytest.raises(IndexError):
+            x[wrong]
+        with pytest.raises(IndexError):
+            x[wrong] = 0
+    assert x._version == 0
+
+
 def test_one_hot_codes_padding_and_logic_of_a_few() -> None:
     one_hot, pad = torch.nn.functional.one_hot, torch.nn.functional.pad
     assert one_hot(torch.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]

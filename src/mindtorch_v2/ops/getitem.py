@@ -92,11 +92,12 @@ def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
             return _viewed(self, a[parts if Ellipsis in parts else (*parts, ...)])
         if nones > 0:
             return _quickly_unsqueezed(self, parts) if nones == 1 else None
-        plain = _plain_parts(self, parts)
+        plain = None if _split_index is None else _split_index(parts, a.ndim)
         if plain is not None:
-            if plain[0]:
-                a = a[tuple([part if type(part) is int else _WHOLE for part in parts])]
-            return make(kernels.index(a, [None if i is None else i._a for i in plain[1]]))
+            basic, picked, axis = plain
+            if basic is not None:
+                a = a[basic]
+            return make(_taken(a, picked, axis)) if picked else _viewed(self, a)
         found = _split(a, parts)
         if found is None or type(None) in map(type, parts):  # NumPy gives a dimension of None other steps
             return None
@@ -104,6 +105,19 @@ def _quickly(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
         return make(kernels.index(array, indices)) if indices else _viewed(self, array)
     except (IndexError, TypeError):
         return None
+
+
+_split_index: Any = None if HELPER is None else HELPER.split_index
+if HELPER is not None:
+    HELPER.connect_indices(*map(np.dtype, (np.int64, np.int32, np.bool_)))
+
+
+def _taken(a: Any, picked: tuple[Any, ...], axis: int) -> Any:
+    """A new array of what an index takes, along one axis if that is not -1."""
+    if axis >= 0:
+        return a.take(picked[axis], axis)
+    made = a[picked]
+    return made if made.flags.c_contiguous else np.ascontiguousarray(made)
 
 
 def _quickly_unsqueezed(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
@@ -447,16 +461,20 @@ def _write_quickly(self: Tensor, index: Any, value: Any) -> bool:
 
 def _put_quickly(a: Any, parts: tuple[Any, ...], value: Any) -> bool:
     """Write a value where index arrays say; False for what is not plain, or has its own rules as it is empty."""
-    found = _split(a, parts)
-    if found is None:
-        return False
-    target, indices = found
-    if indices:
-        if not target.size or (type(value) is np.ndarray and (value.dtype is not a.dtype or not value.size)):
-            return False
-        target[tuple([_WHOLE if i is None else i for i in indices])] = value
+    plain = None if _split_index is None else _split_index(parts, a.ndim)
+    if plain is not None:
+        target, indices = a if plain[0] is None else a[plain[0]], plain[1]
     else:
+        found = _split(a, parts)
+        if found is None:
+            return False
+        target, indices = found[0], tuple([_WHOLE if i is None else i for i in found[1]])
+    if not indices:
         target[...] = value
+        return True
+    if not target.size or (type(value) is np.ndarray and (value.dtype is not a.dtype or not value.size)):
+        return False
+    target[indices] = value
     return True
 
 
