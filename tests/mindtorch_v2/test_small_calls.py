@@ -368,6 +368,22 @@ def test_a_vector_before_a_matrix() -> None:
         v.detach() @ torch.ones(3, 2)
 
 
+def test_tensors_of_lists_of_lists() -> None:
+    assert torch.tensor([[1.5, 2.0], [3.0, 4.0]]).tolist() == [[1.5, 2.0], [3.0, 4.0]]
+    for data, dtype in (
+        ([[1, 2]], torch.int64),
+        ([[1, 2.5]], torch.float32),
+        ([[True]], torch.bool),
+        ([[], []], torch.float32),
+    ):
+        assert torch.tensor(data).dtype is dtype
+    assert torch.tensor([[torch.tensor(1.0), 2.0]]).tolist() == [[1.0, 2.0]]
+    with pytest.raises(ValueError, match="expected sequence of length 1"):
+        torch.tensor([[1.0], [1.0, 2.0]])
+    with pytest.raises(ValueError, match="Overflow"):
+        torch.tensor([[2**63]])
+
+
 def test_full_tensors_of_all_options() -> None:
     made = torch.full((2,), 1.5, dtype=torch.float64, requires_grad=True)
     assert (made.dtype, made.requires_grad, made.tolist()) == (torch.float64, True, [1.5, 1.5])

@@ -16,6 +16,7 @@ from .._tensor import Tensor
 from ..kernels.precision import cast
 
 _INT64 = np.dtype(np.int64)
+_LISTS = {list}
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -47,19 +48,24 @@ def array_of(data: Any, d: Any) -> Any:
 
 
 def _plain_array(data: Any) -> Any:
-    """An array of a Python number, or of a list of nothing but floats or integers; None for all else."""
+    """An array of a Python number, or of a list of nothing but floats or integers, or of such lists; None for all else."""
     kind = type(data)
     if kind is list and data:
         kinds = set(map(type, data))
-        if len(kinds) > 1:
+        if kinds == _LISTS:
+            kinds = {type(number) for row in data for number in row}
+        if len(kinds) != 1:
             return None
         kind = kinds.pop()
-    if kind is float:
-        with quiet():
-            return np.array(data, _dtype.get_default_dtype().np)
-    if kind is int:
-        a = np.array(data)
-        return a if a.dtype is _INT64 else None
+    try:
+        if kind is float:
+            with quiet():
+                return np.array(data, _dtype.get_default_dtype().np)
+        if kind is int:
+            a = np.array(data)
+            return a if a.dtype is _INT64 else None
+    except ValueError:  # the long way says which rows do not fit
+        return None
     return None
 
 
