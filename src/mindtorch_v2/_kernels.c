@@ -239,6 +239,7 @@ static PyMethodDef methods[] = {
     METHOD("pick", pick),
     METHOD("put_picked", put_picked),
     METHOD("roll", roll),
+    METHOD("clear", clear),
     METHOD("map_axis", map_axis),
     METHOD("convolve", convolve),
     METHOD("cat", cat),

@@ -131,6 +131,17 @@ def test_signs_roots_and_bounds_of_floats(dtype: Any, size: int) -> None:
     assert torch.tensor(-2.0, dtype=dtype).sign().item() == -1.0
 
 
+def test_memory_is_cleared_in_place() -> None:
+    for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64, torch.int8):
+        x = torch.ones(3, 4).to(dtype)
+        assert x[:, 1].zero_().tolist() == [0, 0, 0]
+        assert x.sum().item() == 9
+        assert x.zero_() is x
+        assert x.tolist() == torch.zeros(3, 4).to(dtype).tolist()
+    assert torch.empty(0).zero_().shape == (0,)
+    assert torch.ones(9000).zero_().sum() == 0
+
+
 def test_truth_values_change_in_place() -> None:
     x, y = torch.tensor([True, True, False]), torch.tensor([True, False, False])
     assert x.logical_and_(y) is x

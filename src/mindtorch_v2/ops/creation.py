@@ -16,6 +16,7 @@ from .._front import front
 from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
 from .._tensor import FAST, Tensor, bump, make, move_to, settle_class
+from ..kernels.compiled import C
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
 _NAMESPACE = _tap.NAMESPACE
@@ -435,7 +436,8 @@ NEW: dict[str, Any] = {
 
 @mutating("zero_(Tensor(a!) self) -> Tensor(a!)", self=lambda g: zeros_like(g))
 def _zero_(a: Any) -> None:
-    a[...] = 0
+    if C is None or not C.clear(a):
+        a[...] = 0
 
 
 zero_ = _zero_.function

@@ -152,3 +152,13 @@ static PyObject *roll(PyObject *module, PyObject *const *args, Py_ssize_t count)
     }
     return out;
 }
+
+/* clear(x): zeros all over the memory of x. */
+static PyObject *clear(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    int flags = CONTIGUOUS | ALIGNED | WRITEABLE;
+    if (count != 1 || !is_plain(args[0]) || (((Array *)args[0])->flags & flags) != flags) Py_RETURN_FALSE;
+    Py_ssize_t bytes = size_of_element(((Array *)args[0])->descr) * count_of(args[0]);
+    if (bytes == 0 || bytes > LARGE) Py_RETURN_FALSE;
+    memset(data_of(args[0]), 0, bytes);
+    Py_RETURN_TRUE;
+}
