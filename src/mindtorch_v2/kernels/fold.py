@@ -193,6 +193,11 @@ def pad_pairs(pad: Sequence[int]) -> Pairs:
     """torch's flat pad (last dimension first) as (before, after) per trailing dimension, in their order."""
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
+    return _pairs(tuple(pad))
+
+
+@functools.lru_cache(maxsize=256)
+def _pairs(pad: Shape) -> Pairs:
     return tuple((pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2))
 
 
@@ -213,6 +218,8 @@ def pad_constant(x: Array, pads: Pairs, value: Any = 0) -> Array:
 def pad_forward(x: Array, pads: Pairs, mode: str) -> Array:
     """Pad the trailing dimensions of ``x`` by ``mode``: ``"reflect"``, ``"replicate"`` or ``"circular"``."""
     check_pad(x.shape, pads, mode)
+    if _in_one_pass(x):
+        return _mapped(x, _pad_maps(x.shape, pads, mode, False))
     out = x
     for axis, (lo, hi) in enumerate(pads, start=x.ndim - len(pads)):
         if lo or hi:
@@ -223,6 +230,8 @@ def pad_forward(x: Array, pads: Pairs, mode: str) -> Array:
 @widened
 def pad_backward(grad: Array, pads: Pairs, mode: str) -> Array:
     """Gradient of ``pad_forward``: each padded value's gradient goes to where the value came from."""
+    if _in_one_pass(grad):
+        return _mapped(grad, _pad_maps(grad.shape, pads, mode, True))
     out = grad
     for axis, (lo, hi) in enumerate(pads, start=grad.ndim - len(pads)):
         if lo or hi:
@@ -236,14 +245,25 @@ def _in_one_pass(x: Array) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _pad_map(n: int, lo: int, hi: int, mode: str, transposed: bool) -> AxisMap:
-    padding = AxisMap(_pad_source(n, lo, hi, mode)[0][None], None, n)
-    return padding.transposed() if transposed else padding
+def _pad_maps(shape: Shape, pads: Pairs, mode: str, transposed: bool) -> list[tuple[int, AxisMap]]:
+    """The maps that pad an array of this shape, or that take the pads off again, and their axes."""
+    maps = []
+    for axis, (lo, hi) in enumerate(pads, start=len(shape) - len(pads)):
+        n = shape[axis] - lo - hi if transposed else shape[axis]
+        padding = AxisMap(_pad_source(n, lo, hi, mode)[0][None], None, n)
+        if lo or hi:
+            maps.append((axis, padding.transposed() if transposed else padding))
+    return maps
+
+
+def _mapped(x: Array, maps: list[tuple[int, AxisMap]]) -> Array:
+    out = x
+    for axis, along in maps:
+        out = along.apply(out, axis)
+    return out.copy() if out is x else out
 
 
 def _pad_axis(x: Array, axis: int, lo: int, hi: int, mode: str) -> Array:
-    if _in_one_pass(x):
-        return _pad_map(x.shape[axis], lo, hi, mode, False).apply(x, axis)
     source, kept, inner = _pad_source(x.shape[axis], lo, hi, mode)
     out = np.empty((*x.shape[:axis], len(source), *x.shape[axis + 1 :]), x.dtype)
     along = (slice(None),) * axis
@@ -255,8 +275,6 @@ def _pad_axis(x: Array, axis: int, lo: int, hi: int, mode: str) -> Array:
 
 def _unpad_axis(grad: Array, axis: int, lo: int, hi: int, mode: str) -> Array:
     n = grad.shape[axis] - lo - hi
-    if _in_one_pass(grad):
-        return _pad_map(n, lo, hi, mode, True).apply(grad, axis)
     source, kept, inner = _pad_source(n, lo, hi, mode)
     out = np.zeros((*grad.shape[:axis], n, *grad.shape[axis + 1 :]), grad.dtype)
     along = (slice(None),) * axis

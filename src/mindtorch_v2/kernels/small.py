@@ -199,6 +199,24 @@ def layer_norm_backward(
     return result, by_weight, by_bias
 
 
+def group_norm_in_one_pass(
+    x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array] | None:
+    """``group_norm``, by the compiled loops; None for what they do not take."""
+    if C is None or x.ndim < 2:
+        return None
+    samples, channels = x.shape[:2]
+    parts = np.empty(x.shape, x.dtype), np.empty((samples, groups), x.dtype), np.empty((samples, groups), x.dtype)
+    if not C.layer_norm(x, None, None, float(eps), *parts):
+        return None
+    if weight is not None or bias is not None:
+        scale = np.ones(channels, x.dtype) if weight is None else weight
+        shift = np.zeros(channels, x.dtype) if bias is None else bias
+        if not C.channel_affine(parts[0], scale, shift, parts[0]):
+            return None
+    return parts
+
+
 # ---------------------------------------------------------------------------------------------------- batch_norm
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tap
 from .._dtype import bool_
 from .._op import composite
+from .._tensor import make
 from ..autograd.grad_mode import is_grad_enabled
 from ..kernels import attention as kernels
 from . import composed
@@ -28,6 +30,8 @@ def _additive(mask: Any, dtype: Any) -> Any:
     """A bool mask as what is added to scores: 0 where attention is allowed, minus infinity elsewhere."""
     if mask is None or mask.dtype is not bool_:
         return mask
+    if type(mask._a) is np.ndarray and not _tap.NAMESPACE["HOOK"]:  # nobody sees the operators
+        return make(np.where(mask._a, *(np.asarray(n, dtype.np) for n in (0.0, -math.inf))))
     return scalar_tensor(0.0, dtype=dtype).where(mask, scalar_tensor(-math.inf, dtype=dtype))
 
 

@@ -138,6 +138,8 @@ def _nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_ind
     if len(x) != 1 and x[:1] != t[:1]:
         raise ValueError(f"Expected input batch_size ({x[0]}) to match target batch_size ({t[0] if t else 1}).")
     if len(x) <= 2:
+        if not _tap.NAMESPACE["HOOK"]:  # nobody sees the operator in between
+            return _nll_loss_forward.function(self, target, weight, reduction, ignore_index)[0]
         return nll_loss(self, target, weight, reduction, ignore_index)
     if len(x) == 4:
         return nll_loss2d(self, target, weight, reduction, ignore_index)

@@ -315,7 +315,8 @@ def _group_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, mean: 
     ),
 )
 def _native_group_norm(x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
-    return normalize.group_norm(x, group, weight, bias, eps)
+    fused = small.group_norm_in_one_pass(x, group, weight, bias, eps)
+    return normalize.group_norm(x, group, weight, bias, eps) if fused is None else fused
 
 
 native_group_norm = _native_group_norm.function
@@ -327,7 +328,7 @@ native_group_norm = _native_group_norm.function
 )
 def _group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn_enabled: bool) -> Any:
     x = input._a
-    normalize._check_group_norm(x, num_groups, *(None if p is None else p._a for p in (weight, bias)))
+    normalize._check_group_norm(x, num_groups, *[None if p is None else p._a for p in (weight, bias)])
     return native_group_norm(input, weight, bias, *x.shape[:2], math.prod(x.shape[2:]), num_groups, eps)[0]
 
 

@@ -2,6 +2,10 @@
 
 WIDE static void NAMED(map_row)(const REAL *x, REAL *out, const int64_t *places, const REAL *weight, Py_ssize_t taps,
                                 Py_ssize_t outputs, Py_ssize_t inputs, Py_ssize_t inner) {
+    if (taps == 1 && inner == 1 && !weight) { /* nothing but a choice */
+        for (Py_ssize_t j = 0; j < outputs; j++) out[j] = places[j] == inputs ? 0 : x[places[j]];
+        return;
+    }
     for (Py_ssize_t j = 0; j < outputs; j++, out += inner) {
         int filled = 0;
         for (Py_ssize_t t = 0; t < taps; t++) {
