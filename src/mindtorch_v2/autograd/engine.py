@@ -113,7 +113,7 @@ _count_edges: Callable[[list[Node]], dict[Node, int]] = _edges_counted if _HELPE
 _order = itertools.count()
 
 if _HELPER is not None:
-    _HELPER.connect_engine(_tap.NAMESPACE, _roles.LISTENERS, Node.release, heapq.heappush, heapq.heappop)
+    _HELPER.connect_engine(_roles.LISTENERS, Node.release, heapq.heappush, heapq.heappop)
 
 
 class _Task:

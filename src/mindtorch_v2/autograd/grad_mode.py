@@ -51,20 +51,26 @@ def _reset_enabled(token: Token[bool]) -> None:
 set_enabled: Callable[[bool], Token[bool]] = _set_enabled
 reset_enabled: Callable[[Token[bool]], None] = _reset_enabled
 
+_lock = free_in_children(threading.Lock())
+
+
+def _set_inference(mode: bool, change: int) -> None:
+    """Switch inference mode, and tell generated code in how many more places new tensors are to be marked."""
+    _alone(_inference.set, mode)
+    with _lock:
+        _tap.NAMESPACE["INFERRING"] += change
+
+
+set_inference: Callable[[bool, int], None] = _set_inference
+
 if _tap.HELPER is not None:
-    _tap.HELPER.connect_grad(_enabled)
+    _tap.HELPER.connect_modes(_enabled, _inference, _tap.NAMESPACE)
     set_enabled, reset_enabled = _tap.HELPER.set_grad, _tap.HELPER.reset_grad
+    set_inference = _tap.HELPER.set_inference
 
 _tap.NAMESPACE.update(
     GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled, IN_INFERENCE=is_inference_mode_enabled
 )
-_lock = free_in_children(threading.Lock())
-
-
-def _count_inference(change: int) -> None:
-    """Tell generated code in how many places new tensors are to be marked."""
-    with _lock:
-        _tap.NAMESPACE["INFERRING"] += change
 
 
 class _Mode:
@@ -179,9 +185,7 @@ class inference_mode(_Mode):
     """Like `no_grad`, for code whose results never meet autograd."""
 
     def __new__(cls, mode: Any = True) -> Any:
-        if isinstance(mode, bool):
-            return super().__new__(cls)
-        return cls()(mode)
+        return new(cls) if isinstance(mode, bool) else cls()(mode)
 
     def __init__(self, mode: Any = True) -> None:
         self.mode = mode
@@ -190,14 +194,12 @@ class inference_mode(_Mode):
     def __enter__(self) -> None:
         self._before.append((_enabled.get(), _inference.get()))
         set_enabled(not self.mode)
-        _alone(_inference.set, self.mode)
-        _count_inference(int(self.mode))
+        set_inference(self.mode, int(self.mode))
 
     def __exit__(self, *exc: object) -> None:
-        before = self._before.pop()
-        set_enabled(before[0])
-        _alone(_inference.set, before[1])
-        _count_inference(-int(self.mode))
+        building, inferring = self._before.pop()
+        set_enabled(building)
+        set_inference(inferring, -int(self.mode))
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)

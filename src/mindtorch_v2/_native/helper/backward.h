@@ -1,7 +1,7 @@
 /* A backward pass through nodes that have no hooks, where nobody or only a recorder looks on. */
 
 static struct {
-    PyObject *namespace, *listeners, *release; /* of generated code; of roles; how a node drops what it saved */
+    PyObject *listeners, *release;             /* of roles; how a node drops what it saved */
     PyObject *push, *pop;                      /* of `heapq` */
     PyObject *hook, *saving, *recording;       /* names in the namespace */
     PyObject *run_name, *release_name, *events_name, *ids_name, *shown_name;
@@ -20,15 +20,15 @@ enum { FAILED = -1, IN_PYTHON, UNSEEN, RECORDED };
 static PyObject **node_slot(PyObject *node, int slot) { return (PyObject **)((char *)node + given.node_offsets[slot]); }
 
 static int way_to_run(const Pass *pass, PyObject *node) {
-    PyObject *hook = PyDict_GetItemWithError(engine.namespace, engine.hook);
-    if (*node_slot(node, 5) != Py_None || PyDict_GetItemWithError(engine.namespace, engine.saving) != Py_None)
+    PyObject *hook = PyDict_GetItemWithError(given.namespace, engine.hook);
+    if (*node_slot(node, 5) != Py_None || PyDict_GetItemWithError(given.namespace, engine.saving) != Py_None)
         return IN_PYTHON;
     int wanted = pass->wanted == Py_None ? 0 : PyDict_Contains(pass->wanted, node);
     if (wanted)
         return wanted < 0 ? FAILED : IN_PYTHON;
     if (hook == Py_False)
         return UNSEEN;
-    int recorded = PyDict_GetItemWithError(engine.namespace, engine.recording) == Py_True;
+    int recorded = PyDict_GetItemWithError(given.namespace, engine.recording) == Py_True;
     return recorded && !PyList_GET_SIZE(engine.listeners) ? RECORDED : IN_PYTHON;
 }
 
@@ -216,10 +216,9 @@ static PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count)
 }
 
 static PyObject *connect_engine(PyObject *module, PyObject *args) {
-    if (!PyArg_ParseTuple(args, "O!O!OOO", &PyDict_Type, &engine.namespace, &PyList_Type, &engine.listeners, &engine.release,
-                          &engine.push, &engine.pop))
+    if (!PyArg_ParseTuple(args, "O!OOO", &PyList_Type, &engine.listeners, &engine.release, &engine.push, &engine.pop))
         return NULL;
-    for (Py_ssize_t i = 0; i < 5; i++)
+    for (Py_ssize_t i = 0; i < 4; i++)
         Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for good: there is one of each */
     struct {
         PyObject **place;

@@ -35,6 +35,7 @@ static struct {
     PyObject *builtin_kind; /* builtin -> event id */
     PyObject *clock;        /* a clock that replaces ours, or NULL */
     PyObject *grad_mode;    /* the ContextVar */
+    PyObject *inference_mode, *namespace, *inferring; /* the ContextVar; where generated code runs, and its count of modes */
     PyObject *constants;    /* tuple of the types whose instances never change */
     PyTypeObject *tensor, *parameter, *counted;
     Py_ssize_t array_offset, graph_offset, storage_offset, view_offset; /* the slots of a tensor */

@@ -148,8 +148,33 @@ static PyObject *reset_grad(PyObject *module, PyObject *token) {
     Py_RETURN_NONE;
 }
 
-static PyObject *connect_grad(PyObject *module, PyObject *variable) {
-    Py_XSETREF(given.grad_mode, Py_NewRef(variable));
+/* set_inference(mode, change): switch inference mode; in so many more places new tensors are to be marked. */
+static PyObject *set_inference(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "expected a mode and a change, got %zd arguments", count);
+    COLLECT_LATER;
+    PyObject *token = PyContextVar_Set(given.inference_mode, args[0]);
+    COLLECT_AGAIN;
+    PyObject *before = token ? PyDict_GetItemWithError(given.namespace, given.inferring) : NULL;
+    PyObject *after = before ? PyNumber_Add(before, args[1]) : NULL;
+    int failed = !after || PyDict_SetItem(given.namespace, given.inferring, after) < 0;
+    Py_XDECREF(token);
+    Py_XDECREF(after);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* connect_modes(ContextVar of grad mode, that of inference mode, namespace of generated code) */
+static PyObject *connect_modes(PyObject *module, PyObject *args) {
+    PyObject *grad_mode, *inference_mode, *namespace;
+    if (!PyArg_ParseTuple(args, "OOO!", &grad_mode, &inference_mode, &PyDict_Type, &namespace))
+        return NULL;
+    if (!given.inferring && !(given.inferring = PyUnicode_InternFromString("INFERRING")))
+        return NULL;
+    Py_XSETREF(given.grad_mode, Py_NewRef(grad_mode));
+    Py_XSETREF(given.inference_mode, Py_NewRef(inference_mode));
+    Py_XSETREF(given.namespace, Py_NewRef(namespace));
     Py_RETURN_NONE;
 }
 
