@@ -314,7 +314,7 @@ def _plain_parts(self: Tensor, parts: tuple[Any, ...]) -> tuple[list[tuple[int, 
 
 
 _INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
-_QUICK = frozenset((tuple, slice, type(Ellipsis), Tensor, list, np.int64))
+_QUICK = frozenset((tuple, slice, type(Ellipsis), Tensor, list, np.int64, np.ndarray))
 _SIMPLE = frozenset((int, slice, Tensor, type(None), type(Ellipsis), bool))
 
 
