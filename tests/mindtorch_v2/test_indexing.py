@@ -49,6 +49,8 @@ def test_reading(name):
         ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
         (slice(None, None, -1), ValueError, "step must be greater than zero"),
         (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        ((torch.tensor([0]), slice(None, None, -1)), ValueError, "step must be greater than zero"),
+        ((torch.tensor([0]), slice(None, None, 0)), ValueError, "slice step cannot be zero"),
         (1.5, IndexError, r"only integers, slices .* are valid indices \(got float\)"),
         ("a", TypeError, "invalid data type 'str'"),
         ([0, 3], IndexError, "index 3 is out of bounds for dimension 0 with size 3"),

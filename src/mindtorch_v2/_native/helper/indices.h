@@ -17,8 +17,11 @@ static PyObject *connect_indices(PyObject *module, PyObject *args) {
 /* 1 for a slice that takes all, 0 for one that goes forward, -1 for any other. */
 static int kind_of_slice(PyObject *part) {
     PySliceObject *slice = (PySliceObject *)part;
-    if (slice->step != Py_None)
-        return PyLong_CheckExact(slice->step) && Py_SIZE(slice->step) > 0 ? 0 : -1;
+    if (slice->step != Py_None) {
+        int overflow;
+        long step = PyLong_CheckExact(slice->step) ? PyLong_AsLongAndOverflow(slice->step, &overflow) : 0;
+        return step > 0 ? 0 : -1; /* one that is too large is -1 */
+    }
     return slice->start == Py_None && slice->stop == Py_None;
 }
 
