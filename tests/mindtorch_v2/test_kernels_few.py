@@ -96,6 +96,24 @@ def test_attention_of_few(masked: bool, causal: bool, dtype: Any, monkeypatch: p
 
 
 @needs_compiled
+@pytest.mark.parametrize("shape", [(2, 2, 3, 3), (50, 2, 3, 3), (3, 2, 3, 2)])
+def test_gradients_of_a_weight_that_does_not_fit_are_not_written(shape: tuple[int, ...]) -> None:
+    plane, made = ((1, 1), (0, 0), (1, 1), normal(1, 2, 4, 4), normal(1, 3, 2, 2)), np.full(shape, 7, F32)
+    assert not C.convolve((3, 3), *plane, made, None, 1, conv.LEARN)
+    assert (made == 7).all()
+
+
+@needs_compiled
+def test_convolutions_need_a_stride_and_as_many_images_and_biases_as_there_are() -> None:
+    x, out, w = normal(1, 2, 4, 4), normal(1, 3, 2, 2), normal(3, 2, 3, 3)
+    steps = (0, 0), (1, 1)
+    assert C.convolve((3, 3), (1, 1), *steps, x, out, w, normal(3), 1, conv.GATHER)
+    assert not C.convolve((3, 3), (0, 1), *steps, x, out, w, None, 1, conv.GATHER)
+    assert not C.convolve((3, 3), (1, 1), *steps, normal(2, 2, 4, 4), out, w, None, 1, conv.GATHER)
+    assert not C.convolve((3, 3), (1, 1), *steps, x, out, w, normal(2), 1, conv.GATHER)
+
+
+@needs_compiled
 def test_arrays_are_lined_up_and_laid_out_again() -> None:
     arrays = [normal(2, 3), normal(4, seed=1)]
     line = C.line_up(arrays, None)

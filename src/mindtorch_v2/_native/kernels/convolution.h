@@ -30,8 +30,8 @@ WIDE static REAL NAMED(tap)(REAL *x, REAL *out, REAL w, int what, const Windows 
 }
 
 /* convolve(kernel, stride, padding, dilation, x, out, weight, bias | None, groups, what): out = correlation of x with the
- * weight and the bias; or, by `what`, x = out spread by the weight and the bias; or the weight that x and out give. The
- * caller has seen that shapes agree. */
+ * weight and the bias; or, by `what`, x = out spread by the weight and the bias; or the weight that x and out give. False
+ * where the numbers of images, channels and taps do not agree. */
 static PyObject *NAMED(convolve)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     Windows s;
     if (count != 10 || !writable(args[4], KIND) || !writable(args[5], KIND) || !writable(args[6], KIND)) Py_RETURN_FALSE;
@@ -53,6 +53,9 @@ static PyObject *NAMED(convolve)(PyObject *module, PyObject *const *args, Py_ssi
         s.count[i - 2 + at] = b->dimensions[i];
     }
     Py_ssize_t place = s.size[0] * s.size[1], window = s.count[0] * s.count[1], taps = s.kernel[0] * s.kernel[1];
+    if (s.stride[0] < 1 || s.stride[1] < 1 || b->dimensions[0] != images || count_of(args[6]) != outputs * own * taps)
+        Py_RETURN_FALSE;
+    if (args[7] != Py_None && count_of(args[7]) != (what == NAMED(SPREAD) ? inputs : outputs)) Py_RETURN_FALSE;
     REAL *x = (REAL *)a->data, *out = (REAL *)b->data, *weight = (REAL *)c->data;
     const REAL *bias = args[7] == Py_None ? NULL : data_of(args[7]);
     int written = what == NAMED(GATHER) ? 5 : what == NAMED(SPREAD) ? 4 : 6;
