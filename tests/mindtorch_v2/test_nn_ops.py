@@ -313,3 +313,28 @@ def test_interpolation_by_none_of_size_and_factor_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="Got 4D input, but linear mode needs 3D input"):
         F.interpolate(x, 4, mode="linear")
     assert F.interpolate(x, scale_factor=math.sqrt(5)).shape == (1, 1, 4, 4)
+
+
+def test_the_bias_of_linear_gives_rows_apart_neither_its_dtype_nor_its_shape() -> None:
+    x, weight = torch.arange(24.0).reshape(2, 3, 4).transpose(0, 1).requires_grad_(), torch.ones(2, 4)
+    made = F.linear(x, weight, torch.ones(2, dtype=torch.float64))
+    assert made.dtype is torch.float32
+    assert made[0].tolist() == [[7.0, 7.0], [55.0, 55.0]]
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        F.linear(x, weight, torch.ones(5, 1, 1, 2))
+
+
+def test_a_size_of_windows_is_no_float_though_it_equals_an_integer() -> None:
+    x = torch.ones(1, 1, 4, 4)
+    assert F.max_pool2d(x, 2).shape == (1, 1, 2, 2)
+    with pytest.raises(TypeError):
+        F.max_pool2d(x, 2.0)
+
+
+def test_a_mean_over_a_dimension_that_is_not_there_is_refused_by_its_range() -> None:
+    for dim in (2, -3):
+        with pytest.raises(
+            IndexError, match=rf"Dimension out of range \(expected to be in range of \[-2, 1\], but got {dim}"
+        ):
+            torch.ones(2, 3).mean(dim)
+    assert torch.tensor(3.0).mean(-1).item() == 3.0

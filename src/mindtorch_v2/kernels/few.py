@@ -90,7 +90,8 @@ def sum_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
 
 def mean_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
     """``mean`` of a few floats over one dimension."""
-    return _or_refused(C.add_up(a, dim, keepdim, a.shape[dim] if a.ndim else 1))
+    n = a.shape[dim] if -a.ndim <= dim < a.ndim else 1  # a dimension that is not there is refused by the loop
+    return _or_refused(C.add_up(a, dim, keepdim, n))
 
 
 def var(a: Array, dim: int | None, correction: float | None, keepdim: bool) -> Any:

@@ -591,9 +591,9 @@ def _linear(input: Any, weight: Any, bias: Any) -> Any:
         rows = input.view((math.prod(lead), features))
         return addmm(bias, rows, t(weight)).view((*lead, weight._a.shape[0]))
     result = matmul(input, t(weight))
-    # Nobody but a recorder sees whether the sum is a new one.
-    in_place = _tap.NAMESPACE["HOOK"] and np.broadcast_shapes(result._a.shape, bias._a.shape) == result._a.shape
-    return result.add_(bias) if in_place else result + bias
+    # Nobody but a recorder sees whether the sum is a new one, unless that has another shape or dtype.
+    alike = bias._a.shape == result._a.shape[-1:] and bias._a.dtype is result._a.dtype
+    return result + bias if alike and not _tap.NAMESPACE["HOOK"] else result.add_(bias)
 
 
 linear = _linear.function

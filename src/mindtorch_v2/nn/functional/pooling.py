@@ -18,7 +18,7 @@ def _stride(stride: Any) -> Any:
     return () if stride is None else stride
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256, typed=True)  # 2.0 is no size
 def _known_sizes(n: int, *given: Any) -> list[tuple[int, ...]]:
     return [expanded(value, n) for value in given]
 
