@@ -221,3 +221,10 @@ def test_output_padding_must_be_smaller_than_stride_or_dilation():
 def test_the_number_of_dimensions_is_checked_by_name():
     with pytest.raises(RuntimeError, match=r"Expected 3D \(unbatched\) or 4D \(batched\) input to conv2d, but got"):
         conv.check_conv_input("conv2d", (1, 1, 4, 2, 2), 2)
+
+
+def test_gradients_need_a_stride_too():
+    x, w, grad = random(1, 2, 4), random(3, 2, 3), random(1, 3, 2)
+    for gradient, other, shape in ((conv.conv_backward_input, w, x.shape), (conv.conv_backward_weight, x, w.shape)):
+        with pytest.raises(RuntimeError, match="non-positive stride is not supported"):
+            gradient(grad, other, shape, (0,), (0,), (1,), 1)

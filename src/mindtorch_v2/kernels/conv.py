@@ -281,6 +281,8 @@ def conv_transpose_backward_weight(
 
 @functools.lru_cache(maxsize=512)
 def _geometry(stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Geometry:
+    if min(stride) < 1:
+        raise RuntimeError("non-positive stride is not supported")
     return Geometry(stride, tuple((pad, pad) for pad in padding), dilation, groups)
 
 
