@@ -19,6 +19,7 @@ from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
 from ..kernels.compiled import stand_in
 from ..kernels.precision import cast, is_half, wide
+from ..kernels.products import FEW_ROWS, WORTH_TURNING, times, times_plus
 from .creation import empty
 from .permute import t, transpose
 from .view import _unsafe_view, expand, reshape, type_text, unsqueeze
@@ -45,14 +46,12 @@ def cpp_name(a: Any) -> str:
 # --- arrays -----------------------------------------------------------------------------------------------------------
 
 
-# Up to so many rows `dot` is used, whose calls are the quicker ones; but it fills its result with zeros beforehand.
-FEW_ROWS = 64
-
-
 def wide_product(a: Any, b: Any) -> Any:
     """The matrix product of arrays whose types agree; of 16-bit floats in float32."""
     if is_half(a.dtype):
         return np.matmul(cast(a, F32), cast(b, F32))
+    if a.ndim == 2 == b.ndim:
+        return times(a, b)
     return a.dot(b) if a.ndim < 3 and b.ndim < 3 and a.ndim and len(a) <= FEW_ROWS else np.matmul(a, b)
 
 
@@ -145,7 +144,7 @@ def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
 
 _ALIKE = "input._a.dtype is {0}._a.dtype and (input._a.dtype is F32 or input._a.dtype is F64) and "
 _RANKS = _ALIKE.format("mat2") + "input._a.ndim == {0} and mat2._a.ndim == {0} and "
-_PLAIN_MATRICES = _RANKS.format(2) + f"len(input._a) <= {FEW_ROWS}"
+_PLAIN_MATRICES = _RANKS.format(2) + f"len(input._a) <= {FEW_ROWS} and mat2._a.size < {WORTH_TURNING}"
 _PLAIN_BATCHES = _RANKS.format(3) + "len(input._a) == len(mat2._a) and input._a.size <= 4096"
 _PLAIN_VECTORS = _ALIKE.format("tensor") + "input._a.ndim == 1 and input._a.shape == tensor._a.shape"
 
@@ -184,8 +183,7 @@ def _add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     if (d is F32 or d is F64) and b.dtype is d and c.dtype is d and a.ndim == 2 and b.ndim == 2:
         if beta == 1 and alpha == 1:
             try:
-                r = a.dot(b) if len(a) <= FEW_ROWS else np.matmul(a, b)
-                return _plus(r, c, out=r)
+                return times_plus(a, b, c, _plus)
             except ValueError:
                 pass
     return _addmm_checked(c, a, b, beta, alpha)
