@@ -3,6 +3,7 @@
 typedef struct {
     int64_t start, seq, inputs, stack, nbytes, block;
     int hushes; /* how often tracing was switched off when it began */
+    int hushed; /* whether it switched tracing off itself */
 } Open;
 
 typedef struct {

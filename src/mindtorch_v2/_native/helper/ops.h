@@ -51,6 +51,17 @@ static PyObject *quietly(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return result;
 }
 
+/* Whether the caller is traced though nothing is seen of it: an op that was called by its name. From Python 3.12 on tracing
+   slows nothing down but calls. */
+static int is_traced_unseen(Lane *lane) {
+#if PY_VERSION_HEX < 0x030C0000
+    PyThreadState *thread = PyThreadState_Get();
+    return given.flags & STACKS && lane->muted && lane->tracing && !thread->tracing && thread->c_profilefunc == on_event;
+#else
+    return 0;
+#endif
+}
+
 static int push(int64_t seq, int64_t inputs, int is_op) {
     Lane *lane = lane_here();
     if (!lane)
@@ -80,6 +91,9 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
             open->stack = stack;
         }
     }
+    open->hushed = is_op && is_traced_unseen(lane);
+    if (open->hushed)
+        trace_nothing();
     lane->depth++;
     open->start = now();
     return 0;
@@ -106,6 +120,8 @@ static void pop(int64_t event) {
         put_row(lane, open->start, time, event, open->seq, open->inputs, open->stack);
         if (open->block)
             put_mark(lane, time, open->nbytes, open->block);
+        if (open->hushed)
+            trace_again();
     }
 }
 
