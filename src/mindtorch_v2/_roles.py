@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import _tap
-
 NAMES = ("parameter", "optimizer state", "input", "gradient")
 PARAMETER, OPTIMIZER_STATE, INPUT, GRADIENT = range(4)
 
@@ -24,12 +22,11 @@ def announce(role: int, tensors: Iterable[Any]) -> None:
 
 def announce_call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """A module is called: its own parameters, its arguments, and its buffers, which are given to it as these are."""
-    _tap.hush()
-    try:
-        parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
-        if parameters:
-            announce(PARAMETER, parameters)
-            announce(GRADIENT, [parameter.grad for parameter in parameters])
-        announce(INPUT, (*args, *kwargs.values(), *module._buffers.values()))
-    finally:
-        _tap.speak()
+    parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
+    if parameters:
+        announce(PARAMETER, parameters)
+        announce(GRADIENT, [parameter.grad for parameter in parameters])
+    buffers = module._buffers
+    given = (*args, *kwargs.values(), *buffers.values()) if kwargs or buffers else args
+    if given:
+        announce(INPUT, given)

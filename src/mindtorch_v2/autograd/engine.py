@@ -112,8 +112,15 @@ _count_edges: Callable[[list[Node]], dict[Node, int]] = _edges_counted if _HELPE
 # How many nodes have ever been ready: among nodes of the same number the first to be ready runs first.
 _order = itertools.count()
 
+
+def _announce(node: AccumulateGrad) -> None:
+    """Tell whoever sorts memory what a leaf and its gradient are."""
+    _roles.announce(_roles.PARAMETER, (node.variable,))
+    _roles.announce(_roles.GRADIENT, (node.grad,))
+
+
 if _HELPER is not None:
-    _HELPER.connect_engine(_roles.LISTENERS, Node.release, heapq.heappush, heapq.heappop)
+    _HELPER.connect_engine(_roles.LISTENERS, _announce, Node.release, heapq.heappush, heapq.heappop)
 
 
 class _Task:
@@ -438,11 +445,6 @@ def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
         node.grad = door.detach(gradient)
     else:
         node.grad = door.copy_like(gradient, node)
-
-
-def _announce(node: AccumulateGrad) -> None:
-    _roles.announce(_roles.PARAMETER, (node.variable,))
-    _roles.announce(_roles.GRADIENT, (node.grad,))
 
 
 def _shown_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.region:

@@ -1,7 +1,8 @@
 /* A backward pass through nodes that have no hooks, where nobody or only a recorder looks on. */
 
 static struct {
-    PyObject *listeners, *release;             /* of roles; how a node drops what it saved */
+    PyObject *listeners, *announce;            /* of roles; what tells them of a leaf */
+    PyObject *release;                         /* how a node drops what it saved */
     PyObject *push, *pop;                      /* of `heapq` */
     PyObject *hook, *saving, *recording;       /* names in the namespace */
     PyObject *run_name, *release_name, *events_name, *ids_name, *shown_name;
@@ -28,8 +29,7 @@ static int way_to_run(const Pass *pass, PyObject *node) {
         return wanted < 0 ? FAILED : IN_PYTHON;
     if (hook == Py_False)
         return UNSEEN;
-    int recorded = PyDict_GetItemWithError(given.namespace, engine.recording) == Py_True;
-    return recorded && !PyList_GET_SIZE(engine.listeners) ? RECORDED : IN_PYTHON;
+    return PyDict_GetItemWithError(given.namespace, engine.recording) == Py_True ? RECORDED : IN_PYTHON;
 }
 
 /* The ids of the two events of a kind of node: evaluate_function, and the node itself. */
@@ -85,8 +85,12 @@ static int put_down(const Pass *pass, PyObject *leaf, PyObject *gradient, int wa
     }
     if (holder && (way == UNSEEN || opened == 2))
         done = PyObject_CallFunctionObjArgs(pass->store, leaf, holder, pass->create ? Py_True : Py_False, NULL);
-    while (opened)
+    if (opened == 2)
         pop(ids[--opened]);
+    if (done && opened && PyList_GET_SIZE(engine.listeners))
+        Py_SETREF(done, PyObject_CallOneArg(engine.announce, leaf));
+    if (opened)
+        pop(ids[0]);
     Py_XDECREF(holder);
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -216,9 +220,10 @@ static PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count)
 }
 
 static PyObject *connect_engine(PyObject *module, PyObject *args) {
-    if (!PyArg_ParseTuple(args, "O!OOO", &PyList_Type, &engine.listeners, &engine.release, &engine.push, &engine.pop))
+    if (!PyArg_ParseTuple(args, "O!OOOO", &PyList_Type, &engine.listeners, &engine.announce, &engine.release, &engine.push,
+                          &engine.pop))
         return NULL;
-    for (Py_ssize_t i = 0; i < 4; i++)
+    for (Py_ssize_t i = 0; i < 5; i++)
         Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for good: there is one of each */
     struct {
         PyObject **place;

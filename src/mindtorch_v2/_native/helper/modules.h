@@ -146,7 +146,9 @@ static PyObject *call_module(PyObject *helper, PyObject *const *args, Py_ssize_t
     PyObject *result = NULL, *told = NULL, *forward = NULL;
     int failed = enter_call(&call, args[0]);
     if (!failed && args[4] != Py_None) {
+        trace_nothing();
         told = PyObject_Vectorcall(args[4], args, 3, NULL);
+        trace_again();
         failed = !told;
         Py_XDECREF(told);
     }

@@ -232,7 +232,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                 return recorder.call_module(self, args, kwargs, module_hooks.call if hooked else None, announce)
             with recorder.module(self):
                 if announce is not None:
-                    announce(self, args, kwargs)
+                    _tap.quietly(announce, self, args, kwargs)
                 return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
         return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
 
