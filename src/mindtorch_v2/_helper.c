@@ -83,10 +83,9 @@ static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
 }
 
 static PyObject *connect_frames(PyObject *module, PyObject *args) {
-    PyObject *add_stack, *code_kind, *builtin;
-    if (!PyArg_ParseTuple(args, "OOO", &add_stack, &code_kind, &builtin))
+    PyObject *code_kind, *builtin;
+    if (!PyArg_ParseTuple(args, "OO", &code_kind, &builtin))
         return NULL;
-    Py_XSETREF(given.add_stack, Py_NewRef(add_stack));
     Py_XSETREF(given.code_kind, Py_NewRef(code_kind));
     Py_XSETREF(given.builtin_kind, Py_NewRef(builtin));
     Py_RETURN_NONE;
@@ -151,12 +150,12 @@ static PyMethodDef functions[] = {
     {"set_inference", (PyCFunction)(void (*)(void))set_inference, METH_FASTCALL, "Switch inference mode."},
     {"connect_modes", connect_modes, METH_VARARGS, "Hand over the ContextVars of grad and inference mode."},
     {"stack", stack_here, METH_NOARGS, "The interned id of the calling thread's Python stack."},
-    {"forget_stacks", forget_stacks, METH_NOARGS, "Forget the ids of stacks."},
+    {"connect_stacks", connect_stacks, METH_O, "Forget the ids of stacks; keys of those to come go into this list."},
     {"count", count, METH_O, "The counted storage token of a new array."},
     {"trace", trace, METH_O, "Time Python functions on the calling thread into a lane."},
     {"untrace", untrace, METH_O, "Time them no longer."},
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, "Hand over what ops need."},
-    {"connect_frames", connect_frames, METH_VARARGS, "Hand over what names stacks, code and builtins."},
+    {"connect_frames", connect_frames, METH_VARARGS, "Hand over what names code and builtins."},
     {"set_recording", set_recording, METH_VARARGS, "Say whether something records, and with which flags."},
     {NULL}};
 

@@ -371,7 +371,7 @@ class Tracer:
 TRACER = Tracer()
 
 if _HELPER is not None:
-    _HELPER.connect_frames(lambda chain, frame: RECORDER.stacks.intern(chain, frame), TRACER.code_id, TRACER.builtin_id)
+    _HELPER.connect_frames(TRACER.code_id, TRACER.builtin_id)
 
 
 class CollectionClock:

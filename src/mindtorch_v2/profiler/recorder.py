@@ -131,6 +131,14 @@ class StackTable:
         return found
 
 
+def _fresh_stacks() -> StackTable:
+    """A table without stacks, which the compiled helper fills where there is one."""
+    stacks = StackTable()
+    if _tap.HELPER is not None:
+        _tap.HELPER.connect_stacks(stacks.keys)
+    return stacks
+
+
 _LANE_SLOTS = ("__weakref__", "chain", "frames", "listening", "muted", "noted", "root", "tracer", "written")
 
 
@@ -239,7 +247,7 @@ class Recorder(_tap.Recorder):
     def __init__(self) -> None:
         self.flags = 0
         self.sessions: list[Session] = []
-        self.stacks = StackTable()
+        self.stacks = _fresh_stacks()
         self._lock = threading.RLock()
         self._lanes: weakref.WeakSet[ThreadLane] = weakref.WeakSet()
         # Keeps the lanes of finished threads alive until their rows are taken.
@@ -380,9 +388,7 @@ class Recorder(_tap.Recorder):
             lane.here.clear()
             lane.listen(False)
         self._held = set()
-        self.stacks = StackTable()
-        if _tap.HELPER is not None:
-            _tap.HELPER.forget_stacks()
+        self.stacks = _fresh_stacks()
         self._modules.clear()
         self._module_counts.clear()
 

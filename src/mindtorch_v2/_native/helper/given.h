@@ -27,7 +27,7 @@ enum { SKIPPED = 0, MUTED = -1 };
 static struct {
     PyObject *make_lane;    /* () -> the calling thread's new lane, or None when nothing records */
     PyObject *inputs_id;    /* (arguments of an op, whether it has a schema) -> id */
-    PyObject *add_stack;    /* (chain of modules, frame) -> id */
+    PyObject *stack_keys;   /* list: id of a stack -> chain of modules, then code and last instruction of each frame */
     PyObject *modules;      /* dict: address of a module -> (weak reference, name, event id) */
     PyObject *meet_module;  /* (module, outermost module) -> the same for one that is not there */
     PyObject *add_chain;    /* (chain of modules, name, frames below) -> the longer chain's id */

@@ -98,7 +98,7 @@ static int enter_call(Call *call, PyObject *module) {
         return -1;
     call->event = PyLong_AsLongLong(PyTuple_GET_ITEM(known, 2));
     int64_t chain = longer_chain(lane->chain, PyTuple_GET_ITEM(known, 1), call->event);
-    call->stack = given.flags & STACKS && lane->listening && given.add_stack ? stack_id(lane) : 0;
+    call->stack = given.flags & STACKS && lane->listening && given.stack_keys ? stack_id(lane) : 0;
     Py_DECREF(known);
     if (!PyErr_Occurred() && (open = PyObject_GetAttr((PyObject *)lane, open_name))) {
         call->start = now();

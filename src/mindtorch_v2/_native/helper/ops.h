@@ -86,7 +86,7 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
         if (lane->depth && open->hushes > open[-1].hushes && open[-1].stack) {
             open->stack = open[-1].stack; /* no code of the user's lies between the two */
         } else {
-            int64_t stack = lane->listening && given.add_stack ? stack_id(lane) : 0;
+            int64_t stack = lane->listening && given.stack_keys ? stack_id(lane) : 0;
             open = &lane->open[lane->depth]; /* Python code may have run */
             open->stack = stack;
         }
@@ -211,5 +211,5 @@ static PyObject *enter_node(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 static PyObject *stack_here(PyObject *module, PyObject *unused) {
     Lane *lane = lane_here();
-    return PyLong_FromLongLong(lane && lane->listening && given.add_stack ? stack_id(lane) : 0);
+    return PyLong_FromLongLong(lane && lane->listening && given.stack_keys ? stack_id(lane) : 0);
 }

@@ -10,18 +10,22 @@ static void forget(Table *table) {
     table->pool.used = 0;
 }
 
-static PyObject *forget_stacks(PyObject *module, PyObject *unused) {
+static PyObject *connect_stacks(PyObject *module, PyObject *keys) {
+    if (!PyList_CheckExact(keys))
+        return PyErr_Format(PyExc_TypeError, "expected a list, got %.100s", Py_TYPE(keys)->tp_name);
+    Py_XSETREF(given.stack_keys, Py_NewRef(keys));
     forget(&stacks);
     forget(&chains);
     tables++;
     Py_RETURN_NONE;
 }
 
+/* Code and last instruction of each frame, innermost first, as Python counts instructions. */
 static void put_frames(Ints *key) {
 #if defined(RAW_FRAMES)
     for (_PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame; frame; frame = frame->previous) {
         put(key, (int64_t)(intptr_t)frame->f_code);
-        put(key, _PyInterpreterFrame_LASTI(frame));
+        put(key, _PyInterpreterFrame_LASTI(frame) * (int64_t)sizeof(_Py_CODEUNIT));
     }
 #else
     PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -31,7 +35,7 @@ static void put_frames(Ints *key) {
 #if PY_VERSION_HEX >= 0x030B0000
         put(key, PyFrame_GetLasti(frame));
 #else
-        put(key, frame->f_lasti);
+        put(key, frame->f_lasti * (int64_t)sizeof(_Py_CODEUNIT));
 #endif
         Py_DECREF(code);
         PyFrameObject *back = PyFrame_GetBack(frame);
@@ -41,14 +45,27 @@ static void put_frames(Ints *key) {
 #endif
 }
 
-static int64_t new_stack(Lane *lane) {
-    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
-    PyObject *found = frame ? PyObject_CallFunction(given.add_stack, "LO", lane->chain, frame) : NULL;
-    int64_t id = found ? PyLong_AsLongLong(found) : 0;
-    Py_XDECREF(frame);
-    Py_XDECREF(found);
+/* The same as a tuple: the codes are alive, as they run. */
+static PyObject *key_of_stack(const Ints *key) {
+    PyObject *made = PyTuple_New(key->used);
+    for (Py_ssize_t i = 0; made && i < key->used; i++) {
+        int is_code = i % 2;
+        PyObject *item = is_code ? Py_NewRef((PyObject *)(intptr_t)key->data[i]) : PyLong_FromLongLong(key->data[i]);
+        if (item)
+            PyTuple_SET_ITEM(made, i, item);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* A stack that is not known yet. Ids are places in the list; nobody else adds to it before the place is read. */
+static int64_t new_stack(const Ints *key) {
+    PyObject *made = key_of_stack(key);
+    int64_t id = made && PyList_Append(given.stack_keys, made) == 0 ? PyList_GET_SIZE(given.stack_keys) - 1 : 0;
+    Py_XDECREF(made);
     if (PyErr_Occurred())
-        tell_error(given.add_stack);
+        tell_error(given.stack_keys);
     return id;
 }
 
@@ -60,8 +77,8 @@ static int64_t walked_stack_id(Lane *lane) {
     uint64_t hash = hash_of(&key);
     int64_t id = find(&stacks, &key, hash);
     if (!id) {
-        Ints copy = copied(&key);
-        if ((id = new_stack(lane)) && copy.used)
+        Ints copy = copied(&key); /* what is allocated may run finalizers, and these may come here */
+        if (copy.used && (id = new_stack(&copy)))
             keep(&stacks, &copy, hash, id);
         PyMem_RawFree(copy.data);
     }
