@@ -765,12 +765,45 @@ def test_weighted_losses(ignored: int, reduction: int, dtype: Any) -> None:
 @needs_compiled
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dim", [0, -1])
-def test_short_rows_in_order(dim: int, descending: bool) -> None:
+def test_short_rows_in_order(dim: int, descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.round(2 * normal(7, 9))
     x[1, ::3], x[2] = np.nan, [0.0, -0.0, np.inf, -np.inf, np.nan, 1, 1, -np.inf, np.inf]
     fused = *few.sort(x, dim, descending), *few.topk(x, 3, dim, descending, True)
+    monkeypatch.setattr(order, "C", None)
     for got, wanted in zip(fused, (*order.sort(x, dim, descending), *order.topk(x, 3, dim, descending)), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize(("k", "dim"), [(0, -1), (1, -1), (10, -1), (10, 0), (64, 1), (65, 1), (600, -1)])
+def test_the_first_few_of_long_rows(k: int, dim: int, largest: bool, dtype: Any,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    x = np.round(20 * normal(1201, 1201)) / 4  # with equal values
+    x[:, 3] = np.linspace(-50, 50, 1201)  # each comes before all earlier ones, or after them
+    if dtype is not np.int64:
+        x[1, ::3], x[2, 50:] = np.nan, np.nan
+        x[4], x[4, 700:720] = np.nan, [0.0, -0.0, np.inf, -np.inf] * 5
+    x = x.astype(dtype)
+    fused = order.topk(x, k, dim, largest)
+    assert k > 64 or C.ordered(x, -1, k, largest) is not None
+    monkeypatch.setattr(order, "C", None)
+    for got, wanted in zip(fused, order.topk(x, k, dim, largest), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
+
+
+@needs_compiled
+def test_the_first_few_of_other_arrays_are_left_to_numpy() -> None:
+    x = normal(3, 2000)
+    assert C.ordered(x, -1, 10, True) is not None
+    assert C.ordered(x, -1, 65, True) is None
+    assert C.ordered(x, -1, None, True) is None
+    assert C.ordered(x[:, ::2], -1, 10, True) is None
+    assert C.ordered(x.reshape(2000, 3), 0, 10, True) is None
+    assert C.ordered(x.astype(np.float16), -1, 10, True) is None
+    assert C.ranked(x, -1, False, 3, False) is None
 
 
 @needs_compiled

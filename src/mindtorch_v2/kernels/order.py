@@ -6,6 +6,7 @@ import numpy as np
 
 from .._errors import shape_text, wrap_dim
 from .checks import not_implemented, type_name
+from .compiled import C
 from .ordering import comparable, gather_last, stable_argsort, top_indices
 from .totals import Array
 
@@ -49,6 +50,9 @@ def topk(a: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
     if a.ndim == 0:
         return a.copy(), np.zeros((), INT64)
     rows = np.ascontiguousarray(a.swapaxes(axis, -1))
+    picked = C.ordered(rows, -1, k, largest) if C is not None and k * 8 <= rows.shape[-1] else None
+    if picked is not None:
+        return _back(picked[0], axis), _back(picked[1], axis)
     index = np.ascontiguousarray(top_indices(rows, k, largest))
     return _back(gather_last(rows, index), axis), _back(index, axis)
 

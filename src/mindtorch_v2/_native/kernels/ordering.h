@@ -1,15 +1,24 @@
 /* Few elements in order along an axis; equal ones keep their order, and nan counts as the largest. */
 
-enum { LONGEST = 1024, RUN = 16 };
+enum { LONGEST = 1024, RUN = 16, PICKED = 64 };
 
 #define COMES_BEFORE(Y, X) (descending ? (X) == (X) && ((Y) > (X) || (Y) != (Y)) : (Y) == (Y) && ((Y) < (X) || (X) != (X)))
 
-/* The k first of n elements in order, and where they stood; the others are left out on the way. Few are inserted one by
- * one, many in runs that are merged. */
-#define ORDER(TYPE)                                                                                                    \
-    static void insert_##TYPE(const TYPE *x, Py_ssize_t step, Py_ssize_t from, Py_ssize_t to, Py_ssize_t k,           \
-                              int descending, TYPE *values, int64_t *places) {                                        \
-        Py_ssize_t made = 0;                                                                                           \
+/* The k first along the lines of x, and their places. */
+typedef struct {
+    const void *x;
+    void *out;
+    int64_t *places;
+    Lines at;
+    Py_ssize_t k;
+    int descending;
+} Ordering;
+
+/* Elements from `from` to `to` are put in order among the `made` ones, of which no more than k are kept: how many these are
+ * then. */
+#define INSERT(TYPE)                                                                                                   \
+    static Py_ssize_t insert_##TYPE(const TYPE *x, Py_ssize_t step, Py_ssize_t from, Py_ssize_t to, Py_ssize_t made,   \
+                                    Py_ssize_t k, int descending, TYPE *values, int64_t *places) {                     \
         for (Py_ssize_t i = from; i < to; i++) {                                                                       \
             TYPE y = x[i * step];                                                                                      \
             if (made == k && !COMES_BEFORE(y, values[k - 1])) continue;                                                \
@@ -17,17 +26,52 @@ enum { LONGEST = 1024, RUN = 16 };
             for (; j && COMES_BEFORE(y, values[j - 1]); j--) values[j] = values[j - 1], places[j] = places[j - 1];     \
             values[j] = y, places[j] = i;                                                                              \
         }                                                                                                              \
-    }                                                                                                                  \
+        return made;                                                                                                   \
+    }
+
+/* Whether one of RUN elements may come before the last that is kept, asked of all at once. */
+#define ANY_OF_RUN(HOLDS)                                                                                              \
+    int any = 0;                                                                                                       \
+    SIMD_SUM(omp simd reduction(| : any)) for (int j = 0; j < RUN; j++) any |= HOLDS;                                  \
+    return any;
+
+/* The k first of a row, k from 1 to PICKED. Soon nearly no run has one of them, so that few elements are looked at. */
+#define PICK(TYPE)                                                                                                     \
+    INLINE int may_be_larger_##TYPE(const TYPE *x, TYPE last) { ANY_OF_RUN((x[j] > last) | (x[j] != x[j])) }           \
+    INLINE int may_be_smaller_##TYPE(const TYPE *x, TYPE last) { ANY_OF_RUN((x[j] < last) | (last != last)) }          \
+    WIDE static void pick_##TYPE(const TYPE *x, Py_ssize_t n, Py_ssize_t k, int descending, TYPE *values,              \
+                                 int64_t *places) {                                                                    \
+        Py_ssize_t made = 0;                                                                                           \
+        for (Py_ssize_t i = 0; i < n; i += RUN) {                                                                      \
+            Py_ssize_t to = i + RUN < n ? i + RUN : n;                                                                 \
+            if (made == k && to == i + RUN) {                                                                          \
+                TYPE last = values[k - 1];                                                                             \
+                if (!(descending ? may_be_larger_##TYPE(x + i, last) : may_be_smaller_##TYPE(x + i, last))) continue;  \
+            }                                                                                                          \
+            made = insert_##TYPE(x, 1, i, to, made, k, descending, values, places);                                    \
+        }                                                                                                              \
+    }
+
+/* The k first of n elements in order, and where they stood; the others are left out on the way. Few are inserted one by
+ * one, many in runs that are merged. */
+#define ORDER(TYPE)                                                                                                    \
+    INSERT(TYPE)                                                                                                       \
+    PICK(TYPE)                                                                                                         \
     static void order_##TYPE(const TYPE *x, Py_ssize_t step, Py_ssize_t n, Py_ssize_t k, int descending,              \
                              TYPE *values, int64_t *places) {                                                         \
+        if (k == 0) return;                                                                                            \
+        if (k <= PICKED && step == 1 && n >= 8 * k) {                                                                  \
+            pick_##TYPE(x, n, k, descending, values, places);                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
         if (k <= RUN) {                                                                                                \
-            if (k) insert_##TYPE(x, step, 0, n, k, descending, values, places);                                        \
+            insert_##TYPE(x, step, 0, n, 0, k, descending, values, places);                                            \
             return;                                                                                                    \
         }                                                                                                              \
         TYPE others[LONGEST];                                                                                          \
         int64_t other_places[LONGEST];                                                                                 \
         for (Py_ssize_t i = 0; i < n; i += RUN)                                                                        \
-            insert_##TYPE(x, step, i, i + RUN < n ? i + RUN : n, RUN, descending, values + i, places + i);             \
+            insert_##TYPE(x, step, i, i + RUN < n ? i + RUN : n, 0, RUN, descending, values + i, places + i);          \
         for (Py_ssize_t run = RUN; run < n; run *= 2) {                                                                \
             memcpy(others, values, n * sizeof(TYPE));                                                                  \
             memcpy(other_places, places, n * sizeof(int64_t));                                                         \
@@ -41,15 +85,17 @@ enum { LONGEST = 1024, RUN = 16 };
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    static void ordered_##TYPE(const TYPE *x, TYPE *out, int64_t *where, Lines at, Py_ssize_t k, int descending) {    \
-        TYPE values[LONGEST];                                                                                          \
+    static void ordered_##TYPE(const void *work, Py_ssize_t from, Py_ssize_t to) {                                     \
+        const Ordering *a = work;                                                                                      \
+        Py_ssize_t n = a->at.n, wide = a->at.inner, k = a->k;                                                          \
+        TYPE values[LONGEST], *out = a->out;                                                                           \
         int64_t places[LONGEST];                                                                                       \
-        for (Py_ssize_t line = 0; line < at.outer * at.inner; line++) {                                                \
-            Py_ssize_t outer = line / at.inner, inner = line % at.inner;                                               \
-            order_##TYPE(x + outer * at.n * at.inner + inner, at.inner, at.n, k, descending, values, places);         \
+        for (Py_ssize_t line = from; line < to; line++) {                                                              \
+            Py_ssize_t outer = line / wide, inner = line % wide;                                                       \
+            order_##TYPE((const TYPE *)a->x + outer * n * wide + inner, wide, n, k, a->descending, values, places);    \
             for (Py_ssize_t j = 0; j < k; j++) {                                                                       \
-                Py_ssize_t to = (outer * k + j) * at.inner + inner;                                                    \
-                out[to] = values[j], where[to] = places[j];                                                            \
+                Py_ssize_t place = (outer * k + j) * wide + inner;                                                     \
+                out[place] = values[j], a->places[place] = places[j];                                                  \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -83,7 +129,7 @@ INLINE int has_order(PyObject *x, PyObject *axis, Lines *at) {
     if (descr != F32 && descr != F64 && descr != I64 && descr != BOOL) return 0;
     if (axis == Py_None) *at = (Lines){1, count_of(x), 1};
     else if (!lines_or_number(x, axis, at)) return 0;
-    return at->n > 0 && at->n <= LONGEST;
+    return at->n > 0;
 }
 
 /* ordered(x, axis, k, descending): the k first along an axis (all for None) in order, and where they stood; None for arrays
@@ -99,6 +145,7 @@ static PyObject *ordered(PyObject *module, PyObject *const *args, Py_ssize_t cou
         PyErr_Clear(); /* what overflows is -1 */
     }
     if (k < 0 || k > at.n || a->nd > MOST_DIMS || (k == 0 && a->nd == 0)) Py_RETURN_NONE;
+    if (at.n > LONGEST && (k > PICKED || 8 * k > at.n || at.inner > 1)) Py_RETURN_NONE; /* what `pick` takes is taken */
     for (int i = 0; i < a->nd; i++) shape[i] = i == axis + (axis < 0 ? a->nd : 0) ? k : a->dimensions[i];
     PyObject *values = from_descr(array_type, Py_NewRef(a->descr), a->nd, shape, NULL, NULL, 0, NULL);
     PyObject *places = values ? from_descr(array_type, Py_NewRef(I64), a->nd, shape, NULL, NULL, 0, NULL) : NULL;
@@ -106,8 +153,15 @@ static PyObject *ordered(PyObject *module, PyObject *const *args, Py_ssize_t cou
         Py_XDECREF(values);
         return NULL;
     }
-    int descending = PyObject_IsTrue(args[3]);
-    BY_TYPE(a->descr, ordered, args[0], values, data_of(places), at, k, descending)
+    Ordering work = {a->data, data_of(values), data_of(places), at, k, PyObject_IsTrue(args[3])};
+    PyObject *descr = a->descr;
+    Part part = descr == F32   ? ordered_float
+                : descr == F64 ? ordered_double
+                : descr == I64 ? ordered_int64_t
+                               : ordered_uint8_t;
+    BEGIN(at.outer * at.n * at.inner)
+    run(part, &work, at.outer * at.inner, at.n, HEAVY);
+    END
     return Py_BuildValue("NN", values, places);
 }
 
@@ -118,7 +172,7 @@ static PyObject *ranked(PyObject *module, PyObject *const *args, Py_ssize_t coun
     if (count != 5 || !has_order(args[0], args[1], &at) || ((Array *)args[0])->descr == BOOL) Py_RETURN_NONE;
     Py_ssize_t rank = args[3] == Py_None ? (at.n - 1) / 2 : PyLong_CheckExact(args[3]) ? PyLong_AsSsize_t(args[3]) : -1;
     PyErr_Clear(); /* what overflows is -1 */
-    if (rank < 0 || rank >= at.n) Py_RETURN_NONE;
+    if (rank < 0 || rank >= at.n || at.n > LONGEST) Py_RETURN_NONE;
     PyObject *descr = ((Array *)args[0])->descr, *values = new_reduced(args[0], args[1], args[2], descr, &at);
     PyObject *places = values ? new_reduced(args[0], args[1], args[2], I64, &at) : NULL;
     if (!places) {
