@@ -69,6 +69,7 @@ EITHER(attend, 0)
 #include "_native/kernels/ordering.h"
 #include "_native/kernels/joining.h"
 #include "_native/kernels/recurrent.h"
+#include "_native/kernels/packed.h"
 #include "_native/kernels/depthwise.h"
 
 /* Sums of products, steps of optimizers and random numbers round after every operation. */
@@ -248,6 +249,8 @@ static PyMethodDef methods[] = {
     METHOD("lay_out", lay_out),
     METHOD("lstm_step", lstm_step),
     METHOD("gru_step", gru_step),
+    METHOD("pack", pack),
+    METHOD("times_packed", times_packed),
     METHOD("depthwise", depthwise),
     METHOD("add_scaled", add_scaled),
     METHOD("addcmul", addcmul),

@@ -20,11 +20,13 @@ from mindtorch_v2.kernels import (
     compiled,
     few,
     grid_sample,
+    gru,
     indexing,
     loss,
     lstm,
     normalize,
     order,
+    packed,
     pool,
     reduce,
     scan,
@@ -47,7 +49,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 def in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the compiled kernels away from every module that holds them."""
-    for module in (compiled, accumulate, indexing, lstm, normalize, totals):
+    for module in (compiled, accumulate, gru, indexing, lstm, normalize, packed, totals):
         monkeypatch.setattr(module, "C", None)
     monkeypatch.setattr(compiled, "exp", np.exp)
 
@@ -218,6 +220,78 @@ def test_lstm(monkeypatch: pytest.MonkeyPatch) -> None:
     in_numpy(monkeypatch)
     for got, expected in zip(fused, lstm.forward(x, h, c, *weights, sizes, False), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@needs_compiled
+@pytest.mark.parametrize("relu", [None, False, True])
+def test_other_recurrent_layers(relu: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, h, sizes, gates = normal(12, 5), normal(4, 7, seed=1), [4, 4, 3, 1], 7 if relu is not None else 21
+    weights = normal(gates, 5, seed=3), normal(gates, 7, seed=4)
+    bias = normal(gates, seed=5)
+    grad, grad_h = normal(12, 7, seed=6), normal(4, 7, seed=7)
+
+    def results() -> list[Any]:
+        if relu is None:
+            made = gru.forward(x, h, *weights, bias, bias, sizes, False)
+            return [*made, *gru.backward(grad, grad_h, x, h, *weights, made[0], *made[2:], sizes, False)]
+        outputs, last = gru.plain_forward(x, h, *weights, bias, sizes, True, relu)
+        return [outputs, last, *gru.plain_backward(grad, grad_h, x, h, *weights, outputs, sizes, True, relu)]
+
+    fused = results()
+    in_numpy(monkeypatch)
+    for got, expected in zip(fused, results(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+has_packed = pytest.mark.skipif(C is None or C.pack(normal(2, 2)) is None, reason="products are left to BLAS here")
+
+
+@has_packed
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 16, 19])
+@pytest.mark.parametrize("columns", [1, 15, 16, 33])
+def test_products_with_a_packed_matrix(rows: int, columns: int) -> None:
+    x, matrix = normal(rows, 40)[:, :9], normal(9, columns, seed=1)
+    for laid in (matrix, np.asfortranarray(matrix), np.repeat(matrix, 2, 1)[:, ::2]):
+        panels = C.pack(laid)
+        for one in (x, x.copy()):
+            product = C.times_packed(one, panels, columns)
+            assert product.shape == (rows, columns)
+            np.testing.assert_allclose(product, x @ matrix, rtol=1e-5, atol=1e-5)
+
+
+@has_packed
+def test_a_nan_stays_in_its_row_and_column() -> None:
+    x, matrix = normal(7, 5), normal(5, 20, seed=1)
+    x[2, 3], matrix[1, 17] = np.nan, np.inf
+    product = C.times_packed(x, C.pack(matrix), 20)
+    assert np.isnan(product[2]).all()
+    np.testing.assert_array_equal(np.isfinite(product), np.isfinite(x @ matrix))
+
+
+@has_packed
+def test_matrices_that_do_not_fit_are_not_multiplied() -> None:
+    panels = C.pack(normal(5, 20))
+    assert C.times_packed(normal(3, 5), panels, 20) is not None
+    for columns in (16, 33, -1, 1 << 70, 20.0):
+        assert C.times_packed(normal(3, 5), panels, columns) is None
+    for x in (normal(3, 4), normal(5), normal(3, 5).astype(float), normal(5, 3).T, normal(3, 10)[:, ::2], normal(0, 5)):
+        assert C.times_packed(x, panels, 20) is None
+    assert C.pack(normal(5)) is None
+    assert C.pack(normal(5, 0)) is None
+    assert C.pack(normal(5, 2).astype(float)) is None
+
+
+@needs_compiled
+def test_lstm_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, h, c = normal(12, 5), normal(4, 3, seed=1), normal(4, 3, seed=2)
+    weights = normal(12, 5, seed=3), normal(12, 3, seed=4)
+    sizes, grads = [4, 4, 3, 1], (normal(12, 3, seed=6), normal(4, 3, seed=7), normal(4, 3, seed=8))
+    outputs, _, _, gates, cells = lstm.forward(x, h, c, *weights, normal(12, seed=5), sizes, False)
+    fused = lstm.backward(*grads, x, h, c, *weights, outputs, gates, cells, sizes, False)
+    in_numpy(monkeypatch)
+    wanted = lstm.backward(*grads, x, h, c, *weights, outputs, gates, cells, sizes, False)
+    for got, expected in zip(fused, wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
 @needs_compiled

@@ -12,6 +12,7 @@ import numpy as np
 
 from .compiled import C, tanh
 from .lstm import states_before, steps
+from .packed import multiplier
 
 
 def _step(gates: Any, added: Any, bias: Any, before: Any, inner: Any, out: Any) -> None:
@@ -49,13 +50,13 @@ def forward(
         whole[: 2 * hidden] -= b_hh[: 2 * hidden]
         gates += whole
         bias = np.ascontiguousarray(b_hh[2 * hidden :])
-    recurrent = (w_hh * sign[:, None]).T
+    recurrent = multiplier((w_hh * sign[:, None]).T, sizes)
     outputs = np.empty((x.shape[0], hidden), x.dtype)
     inner = np.empty_like(outputs)
     h = h0.copy()
     for start, size in steps(sizes, reverse):
         rows = slice(start, start + size)
-        _step(gates[rows], h[:size].dot(recurrent), bias, h[:size], inner[rows], outputs[rows])
+        _step(gates[rows], recurrent(h[:size]), bias, h[:size], inner[rows], outputs[rows])
         h[:size] = outputs[rows]
     return outputs, h, gates, inner
 
@@ -71,7 +72,7 @@ def backward(
     slots = _slopes(gates, inner, earlier)
     by_state, by_reset, by_keep, by_fresh = (slots[:, i * hidden : (i + 1) * hidden] for i in range(4))
     of_state, of_input = slots[:, : 3 * hidden], slots[:, hidden:]
-    recurrent = np.roll(w_hh, hidden, 0)  # `@`, since `dot` would copy columns of an array
+    recurrent = multiplier(np.roll(w_hh, hidden, 0), sizes)
     dh = grad_h.copy()
     for start, size in steps(sizes, not reverse):
         rows = slice(start, start + size)
@@ -82,7 +83,7 @@ def backward(
         by_keep[rows] *= dhs
         np.multiply(by_fresh[rows], reset[rows], out=by_state[rows])
         dhs *= keep[rows]
-        dhs += of_state[rows] @ recurrent
+        dhs += recurrent(of_state[rows])
     ones = np.ones(x.shape[0], x.dtype)
     return (
         of_input @ w_ih,
@@ -125,9 +126,10 @@ def plain_forward(
     if bias is not None:
         outputs += bias
     h = h0.copy()
+    recurrent = multiplier(w_hh.T, sizes)
     for start, size in steps(sizes, reverse):
         out = outputs[start : start + size]
-        out += h[:size].dot(w_hh.T)
+        out += recurrent(h[:size])
         if relu:
             np.maximum(out, 0, out=out)
         else:
@@ -143,11 +145,12 @@ def plain_backward(
     """Gradients of input, first state, both weights and the bias."""
     sums = (~(outputs <= 0)).astype(x.dtype) if relu else 1 - outputs * outputs
     dh = grad_h.copy()
+    to_state = multiplier(w_hh, sizes)
     for start, size in steps(sizes, not reverse):
         rows = slice(start, start + size)
         dhs = dh[:size]
         dhs += grad[rows]
         sums[rows] *= dhs
-        np.dot(sums[rows], w_hh, out=dhs)
+        dhs[:] = to_state(sums[rows])
     dw_hh = sums.T.dot(states_before(outputs, h0, sizes, reverse))
     return sums.dot(w_ih), dh, sums.T.dot(x), dw_hh, np.ones(x.shape[0], x.dtype).dot(sums)

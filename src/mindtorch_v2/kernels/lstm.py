@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .compiled import C, tanh
+from .packed import multiplier
 
 
 def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, int]]:
@@ -41,13 +42,13 @@ def forward(
     gates = x.dot((w_ih * scale[:, None]).T)
     if bias is not None:
         gates += bias * scale
-    recurrent = (w_hh * scale[:, None]).T
+    recurrent = multiplier((w_hh * scale[:, None]).T, sizes)
     outputs = np.empty((x.shape[0], hidden), x.dtype)
     cells = np.empty_like(outputs)
     h, c = h0.copy(), c0.copy()
     for start, size in steps(sizes, reverse):
         g = gates[start : start + size]
-        added = h[:size].dot(recurrent)
+        added = recurrent(h[:size])
         cell, out = cells[start : start + size], outputs[start : start + size]
         if C is not None and C.lstm_step(g, added, c[:size], cell, out):
             h[:size] = out
@@ -96,6 +97,7 @@ def backward(
     slopes = _slopes(gates, hidden)
     dgates = np.empty_like(gates)
     dh, dc = grad_h.copy(), grad_c.copy()
+    to_state = multiplier(w_hh, sizes)
     for start, size in steps(sizes, not reverse):
         rows = slice(start, start + size)
         dhs, dcs, dg, g = dh[:size], dc[:size], dgates[rows], gates[rows]
@@ -107,6 +109,6 @@ def backward(
         np.multiply(dhs, bounded[rows], out=dg[:, 3 * hidden :])
         dg *= slopes[rows]
         dcs *= g[:, hidden : 2 * hidden]
-        np.dot(dg, w_hh, out=dhs)
+        dhs[:] = to_state(dg)
     dw_hh = dgates.T.dot(states_before(outputs, h0, sizes, reverse))
     return dgates.dot(w_ih), dh, dc, dgates.T.dot(x), dw_hh, np.ones(x.shape[0], x.dtype).dot(dgates)

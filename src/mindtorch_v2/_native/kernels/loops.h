@@ -17,6 +17,7 @@
 /* One copy of a loop for each generation of processors; the one that fits is chosen when the module is loaded. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && __GNUC__ >= 12
 #define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define CLONES 1
 #elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
