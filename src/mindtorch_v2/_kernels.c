@@ -26,6 +26,7 @@
 #include "_native/kernels/arithmetic.h"
 #include "_native/kernels/rows.h"
 #include "_native/kernels/reductions.h"
+#include "_native/kernels/extremes.h"
 #include "_native/kernels/places.h"
 #include "_native/kernels/shapes.h"
 #define REAL float
@@ -228,6 +229,7 @@ static PyMethodDef methods[] = {
     METHOD("variance", variance),
     METHOD("multiply_up", multiply_up),
     METHOD("extreme", extreme),
+    METHOD("extreme_rows", extreme_rows),
     METHOD("extreme_and_place", extreme_and_place),
     METHOD("inside", inside),
     METHOD("nonzero", nonzero),

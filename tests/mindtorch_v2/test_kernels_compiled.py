@@ -355,6 +355,40 @@ def test_extremes_of_all_are_those_of_numpy(dtype: Any) -> None:
         assert np.isnan(C.extreme(x, None, False, True))
 
 
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(400, 5), (200, 63), (200, 64), (200, 65), (150, 129), (3, 5, 1000), (20_001,)])
+def test_extremes_of_long_rows_are_those_of_numpy(shape: tuple[int, ...], dtype: Any) -> None:
+    x = normal(*shape).astype(dtype) - 9  # none is 0
+    n = shape[-1]
+    for row, place in enumerate((0, n // 2, n - 1)):
+        part = x.reshape(-1, n)[row * (len(shape) > 1)]
+        part[place] += 20
+        part[-1 - place] -= 20
+    for values in (x, np.where(x > 5, np.inf, x), np.where(x < -25, np.nan, x), np.full_like(x, -np.inf)):
+        for axes in {(len(shape) - 1,), tuple(range(len(shape)))}:
+            for ufunc, found in ((np.maximum, reduce.amax), (np.minimum, reduce.amin)):
+                wanted = ufunc.reduce(values, axes)
+                out = np.empty(wanted.shape, dtype)
+                assert C.extreme_rows(values, ufunc is np.minimum, out)
+                np.testing.assert_array_equal(out, wanted)
+                np.testing.assert_array_equal(found(values, axes), wanted)
+                assert found(values, axes, True).shape == ufunc.reduce(values, axes, keepdims=True).shape
+
+
+@needs_compiled
+def test_extremes_of_other_arrays_are_left_to_numpy() -> None:
+    x, out = normal(200, 20), np.empty(200, F32)
+    assert not C.extreme_rows(x[:, ::2], False, out)
+    assert not C.extreme_rows(x.astype(np.float64), False, out)
+    assert not C.extreme_rows(x, False, np.empty(300, F32))
+    assert not C.extreme_rows(x[:0], False, out[:0])
+    for part in (x[:, ::2], x.T, x.astype(np.float16)):
+        for axis in (0, 1):
+            np.testing.assert_array_equal(reduce.amax(part, axis), part.max(axis))
+    np.testing.assert_array_equal(reduce.amax(x, 0), x.max(0))
+
+
 def test_gradients_through_the_kernels_can_be_taken_twice() -> None:
     x = torch.randn(3, 5, requires_grad=True)
     for function in (torch.nn.functional.gelu, lambda t: torch.softmax(t, 1), torch.sigmoid, torch.exp, torch.tanh):

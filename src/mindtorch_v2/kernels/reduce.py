@@ -188,7 +188,19 @@ def _halved(x: Array) -> Array:
 def _extreme(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array:
     if a.dtype.kind == "b":
         ufunc = np.logical_or if ufunc is np.maximum else np.logical_and
-    return narrow(reduced(ufunc, wide(a), axes, keepdim), a.dtype)
+    made = _extreme_of_rows(ufunc, a, axes, keepdim)
+    return made if made is not None else narrow(reduced(ufunc, wide(a), axes, keepdim), a.dtype)
+
+
+def _extreme_of_rows(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array | None:
+    """The extreme over the last dimensions by the compiled loop; None where it does not take the array."""
+    if C is None or a.dtype.kind != "f" or a.size < SMALL:
+        return None
+    axes = tuple(range(a.ndim)) if axes is None else axes
+    if sorted(axes) != list(range(a.ndim - len(axes), a.ndim)):
+        return None
+    result = np.empty(reduced_shape(a.shape, axes, keepdim), a.dtype)
+    return result if C.extreme_rows(a, ufunc is np.minimum, result) else None
 
 
 def _extreme_checked(name: str, ufunc: np.ufunc, a: Array, dim: Dim, keepdim: bool) -> Array:
