@@ -28,6 +28,7 @@
 #include "_native/kernels/reductions.h"
 #include "_native/kernels/extremes.h"
 #include "_native/kernels/places.h"
+#include "_native/kernels/sampling.h"
 #include "_native/kernels/shapes.h"
 #define REAL float
 #define KIND F32
@@ -238,6 +239,7 @@ static PyMethodDef methods[] = {
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),
     METHOD("add_sampled", add_sampled),
+    METHOD("sample", sample),
     METHOD("sum_picked", sum_picked),
     METHOD("pick", pick),
     METHOD("put_picked", put_picked),

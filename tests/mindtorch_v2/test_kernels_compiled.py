@@ -612,6 +612,38 @@ def test_sampling(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_compiled
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_sampling_at_and_beyond_the_border(padding: str, aligned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, grid = normal(2, 3, 5, 6), 1.5 * normal(2, 30, 11, 2)  # more points than are done at a time
+    corners = np.array([-1, 1, -0.999, 1.2, -5, 1e30, np.inf, -np.inf, np.nan, 0], F32)
+    grid[0, :10, :10] = np.stack(np.meshgrid(corners, corners), -1)
+    x[1, :, 0, 0] = np.inf  # nothing of it may show where it is not a neighbour
+
+    def results() -> list[Any]:
+        turned = np.asfortranarray(x), np.asfortranarray(grid)
+        return [grid_sample.grid_sample_forward(*given, "bilinear", padding, aligned) for given in ((x, grid), turned)]
+
+    with np.errstate(all="ignore"):
+        fused = results()
+        monkeypatch.setattr(grid_sample, "C", None)
+        for got, wanted in zip(fused, results(), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@needs_compiled
+def test_sampling_leaves_the_rest_to_numpy() -> None:
+    x, grid, out = normal(2, 3, 5, 6), normal(2, 4, 7, 2), np.empty((2, 3, 4, 7), F32)
+    assert C.sample(x, grid, False, False, out)
+    assert not C.sample(x.astype(float), grid, False, False, out)
+    assert not C.sample(x, grid[:, ::2], False, False, out[:, :, ::2])
+    assert not C.sample(x, grid[:1].copy(), False, False, out)
+    assert not C.sample(x, grid, False, False, out[:1])
+    assert not C.sample(x, normal(2, 4, 7, 3), False, False, out)
+    assert not C.sample(normal(2, 3, 5, 6, 7), normal(2, 4, 7, 2, 2), False, False, out)
+
+
+@needs_compiled
 @pytest.mark.parametrize("weighted", [(False, False), (True, False), (False, True), (True, True)])
 def test_groups(weighted: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
     x, (weight, bias) = normal(3, 6, 4, 5) + 2, (normal(6, seed=i) if yes else None for i, yes in enumerate(weighted))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiled import C
+from .compiled import C, densely_laid
 from .fold import Array, Shape
 from .precision import widened
 from .resample import cubic_weights
@@ -60,6 +60,10 @@ def grid_sample_forward(
 ) -> Array:
     """Values of ``x`` at the places of ``grid``: ``(N, C, *positions)``."""
     check_grid_sample(x.shape, grid.shape, mode)
+    if C is not None and mode == "bilinear" and padding_mode != "reflection":
+        made = np.empty((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
+        if C.sample(densely_laid(x), densely_laid(grid), bool(align_corners), padding_mode == "border", made):
+            return made
     positions = math.prod(grid.shape[1:-1])
     out = np.zeros((*x.shape[:2], positions), x.dtype)
     padded, few = _with_zero(x), max(1, TOGETHER // max(positions * x.shape[1], 1))
