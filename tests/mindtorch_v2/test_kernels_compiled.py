@@ -16,6 +16,7 @@ from mindtorch_v2._random import continuous, permutation
 from mindtorch_v2.kernels import (
     accumulate,
     activation,
+    advanced,
     arithmetic,
     compiled,
     few,
@@ -49,7 +50,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 def in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the compiled kernels away from every module that holds them."""
-    for module in (compiled, accumulate, gru, indexing, lstm, normalize, packed, totals):
+    for module in (compiled, accumulate, advanced, gru, indexing, lstm, normalize, packed, totals):
         monkeypatch.setattr(module, "C", None)
     monkeypatch.setattr(compiled, "exp", np.exp)
 
@@ -200,6 +201,44 @@ def test_an_index_out_of_range_is_refused_and_nothing_written(wrong: int) -> Non
     with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 3"):
         indexing.scatter_add(target, 1, index, normal(1, 3), out=target)
     np.testing.assert_array_equal(target, before)
+
+
+@needs_compiled
+@pytest.mark.parametrize("count", [0, 1, 7, 40])
+def test_places_inside_and_outside(count: int) -> None:
+    index = np.arange(count) % 5
+    assert C.inside(index, 5)
+    assert C.inside(index, 1 << 62)
+    assert C.inside(index, 0) is (count == 0)
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for place in {0, count // 2, count - 1} if count else ():
+        for wrong in (-1, 5, least, least + 4, most):
+            other = index.copy()
+            other[place] = wrong
+            assert C.inside(other, 5) is False
+    assert C.inside(index.astype(np.int32), 5) is None
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("places", [np.int64, np.int32])
+def test_elements_are_added_with_repeats_counted(kind: type, places: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, values = np.random.default_rng(0).integers(-9, 9, (4, 20)).astype(places), normal(4, 20).astype(kind)
+
+    def results() -> list[Any]:
+        made = []
+        for start in (np.zeros(9, kind), np.ones((9, 2), kind)[:, 0], np.ones((9, 1), kind)):
+            for at in (index, np.abs(index) % 9):
+                target = start.copy() if start.flags.c_contiguous else start
+                advanced.put(target, (at,), values.reshape(4, 20, *target.shape[1:]), True)
+                made.append(target.copy())
+        return made
+
+    before, fused = index.copy(), results()
+    np.testing.assert_array_equal(index, before)
+    in_numpy(monkeypatch)
+    for got, wanted in zip(fused, results(), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-2 if kind is np.float16 else 1e-5, atol=1e-5)
 
 
 @needs_compiled

@@ -32,9 +32,13 @@ def add_rows(target: Array, index: Array, rows: Array) -> None:
         for place, row in zip(index.tolist(), rows):
             target[place] += row
         return
+    width = target.shape[1]
+    if C is not None and width == 1 and target.flags.c_contiguous and C.add_places(
+        target.reshape(-1), index, rows.reshape(-1)
+    ):
+        return
     if C is not None and C.add_rows(target, index, rows):
         return
-    width = target.shape[1]
     if width < NARROW and target.flags.c_contiguous:
         flat = (index * width)[:, None] + np.arange(width)
         np.add.at(target.reshape(-1), flat.reshape(-1), np.ascontiguousarray(rows).reshape(-1))

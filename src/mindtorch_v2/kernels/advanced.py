@@ -89,7 +89,7 @@ def _check_mask(shape: tuple[int, ...], mask: Array, axis: int) -> None:
 
 def _in_range(index: Array, size: int, number: int) -> Array:
     """An index with negative entries counted from the end; `number` says which of the indices it is."""
-    if index.size == 0:
+    if index.size == 0 or (C is not None and C.inside(index, size)):
         return index
     low = index.min()
     if low < -size or index.max() >= size:
@@ -132,6 +132,8 @@ class Plan:
         """Flat positions within the indexed dimensions."""
         if not self.named:
             return np.zeros(1, np.int64)
+        if len(self.named) == 1:
+            return self.named[0].astype(np.int64, copy=False).reshape(-1)
         flat = np.ravel_multi_index(tuple(self.named), tuple(shape[axis] for axis in self.axes))
         return np.asarray(flat).reshape(-1)
 
