@@ -37,6 +37,7 @@ from mindtorch_v2.kernels import (
     totals,
 )
 from mindtorch_v2.kernels.compiled import C
+from mindtorch_v2.kernels.threads import default_threads
 
 needs_compiled = pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
 F32 = np.float32
@@ -413,6 +414,32 @@ def test_extremes_of_long_rows_are_those_of_numpy(shape: tuple[int, ...], dtype:
                 np.testing.assert_array_equal(out, wanted)
                 np.testing.assert_array_equal(found(values, axes), wanted)
                 assert found(values, axes, True).shape == ufunc.reduce(values, axes, keepdims=True).shape
+
+
+@needs_compiled
+@pytest.mark.parametrize("shape", [(1 << 18,), (300_001,), (3, 262_145), (9_000_000,)])
+def test_rows_so_long_that_threads_share_them(shape: tuple[int, ...]) -> None:
+    x, outer = normal(*shape), shape[:-1]
+    x[..., -1], x[..., 70_000] = 50, -50
+    try:
+        for threads in (1, 2, 3):
+            C.set_threads(threads)
+            sums, largest, least = (np.empty(outer, F32) for _ in range(3))
+            assert C.sum_rows(x, sums)
+            assert C.extreme_rows(x, False, largest)
+            assert C.extreme_rows(x, True, least)
+            np.testing.assert_allclose(sums, x.sum(-1, dtype=np.float64), rtol=1e-6, atol=1e-3)
+            assert (largest == 50).all()
+            assert (least == -50).all()
+            if threads == 1:
+                alone = sums
+            np.testing.assert_array_equal(sums, alone)
+            twice = x.astype(np.float64)
+            twice[..., 200_000] = np.nan
+            assert C.extreme_rows(twice, False, (found := np.empty(outer)))
+            assert np.isnan(found).all()
+    finally:
+        C.set_threads(default_threads())
 
 
 @needs_compiled

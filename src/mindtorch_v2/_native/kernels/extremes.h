@@ -1,9 +1,10 @@
 /* Extremes of long rows of floats. */
 
+/* Rows of n elements, of `total` in all: the last one may be shorter. */
 typedef struct {
     const void *x;
     void *out;
-    Py_ssize_t n;
+    Py_ssize_t n, total;
 } LongRows;
 
 enum { BESTS = 32 };
@@ -40,13 +41,31 @@ enum { BESTS = 32 };
     }                                                                                                                  \
     WIDE static void NAME##_rows(const void *work, Py_ssize_t from, Py_ssize_t to) {                                   \
         const LongRows *e = work;                                                                                      \
-        for (Py_ssize_t r = from; r < to; r++) ((TYPE *)e->out)[r] = NAME##_of((const TYPE *)e->x + r * e->n, e->n);   \
+        for (Py_ssize_t r = from; r < to; r++) {                                                                       \
+            Py_ssize_t start = r * e->n, left = e->total - start;                                                      \
+            ((TYPE *)e->out)[r] = NAME##_of((const TYPE *)e->x + start, left < e->n ? left : e->n);                    \
+        }                                                                                                              \
     }
 
 EXTREME_ROW(largest_f32, float, >)
 EXTREME_ROW(largest_f64, double, >)
 EXTREME_ROW(least_f32, float, <)
 EXTREME_ROW(least_f64, double, <)
+
+/* Rows that threads take parts of: the extreme of a row is that of the extremes of its parts. */
+static void long_extremes(Part part, LongRows rows, Py_ssize_t element) {
+    union {
+        float single[MOST_PARTS];
+        double twice[MOST_PARTS];
+    } found;
+    Py_ssize_t piece = part_of_row(rows.n), parts = (rows.n + piece - 1) / piece;
+    for (Py_ssize_t r = 0; r * rows.n < rows.total; r++) {
+        LongRows row = {(const char *)rows.x + r * rows.n * element, &found, piece, rows.n};
+        run(part, &row, parts, piece, LIGHT);
+        LongRows last = {&found, (char *)rows.out + r * element, parts, parts};
+        part(&last, 0, 1);
+    }
+}
 
 /* extreme_rows(x, least, out): the largest or least along the last dimensions, as many as out is without. */
 static PyObject *extreme_rows(PyObject *module, PyObject *const *args, Py_ssize_t count) {
@@ -55,11 +74,12 @@ static PyObject *extreme_rows(PyObject *module, PyObject *const *args, Py_ssize_
     if (!single && !(readable(args[0], F64) && writable(args[2], F64))) Py_RETURN_FALSE;
     Py_ssize_t rows = count_of(args[2]), total = count_of(args[0]);
     if (rows == 0 || total == 0 || total % rows) Py_RETURN_FALSE;
-    LongRows work = {data_of(args[0]), data_of(args[2]), total / rows};
+    LongRows work = {data_of(args[0]), data_of(args[2]), total / rows, total};
     int least = args[1] == Py_True;
     Part part = single ? (least ? least_f32_rows : largest_f32_rows) : (least ? least_f64_rows : largest_f64_rows);
     BEGIN(total)
-    run(part, &work, rows, work.n, LIGHT);
+    if (work.n < LONG_ROW) run(part, &work, rows, work.n, LIGHT);
+    else long_extremes(part, work, single ? 4 : 8);
     END
     Py_RETURN_TRUE;
 }

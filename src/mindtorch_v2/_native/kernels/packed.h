@@ -1,7 +1,7 @@
 /* Products of few rows with one matrix, again and again: BLAS would lay the matrix out anew for each product, which takes
  * about as long as the product does. Here it is laid out once, as panels of columns that are read from end to end. */
 
-enum { COLUMNS = 16, TILE = 6 };
+enum { COLUMNS = 16, TILE = 6, SHARED = 1 << 21 }; /* products of two numbers from which on threads share them */
 
 #ifdef CLONES
 
@@ -111,7 +111,7 @@ static PyObject *times_packed(PyObject *module, PyObject *const *args, Py_ssize_
     if (!out) return NULL;
     Product work = {data_of(args[0]), data_of(args[1]), data_of(out), shape[0], x->strides[0] / 4, panels[1], columns};
     BEGIN(shape[0] * columns * panels[1])
-    run(product_part, &work, panels[0], shape[0] * COLUMNS * panels[1], LIGHT);
+    run(product_part, &work, panels[0], shape[0] * COLUMNS * panels[1], SHARED);
     END
     return out;
 }

@@ -61,6 +61,38 @@ WIDE static void sum_loop(const float *x, float *out, Py_ssize_t rows, Py_ssize_
     for (Py_ssize_t r = 0; r < rows; r++) out[r] = (float)sum_of_f32(x + r * n, n);
 }
 
+static void sum_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Floats *a = work;
+    sum_loop(a->x + from * a->n, a->out + from, to - from, a->n);
+}
+
+/* The sums of parts of a row of `n` elements. */
+typedef struct {
+    const float *x;
+    double *sums;
+    Py_ssize_t n, part;
+} Summed;
+
+WIDE static void sum_parts(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Summed *a = work;
+    for (Py_ssize_t i = from; i < to; i++) {
+        Py_ssize_t left = a->n - i * a->part;
+        a->sums[i] = sum_of_f32(a->x + i * a->part, left < a->part ? left : a->part);
+    }
+}
+
+static void sum_long_rows(const float *x, float *out, Py_ssize_t rows, Py_ssize_t n) {
+    double sums[MOST_PARTS];
+    for (; rows; rows--, x += n) {
+        Summed work = {x, sums, n, part_of_row(n)};
+        Py_ssize_t parts = (n + work.part - 1) / work.part;
+        run(sum_parts, &work, parts, work.part, LIGHT);
+        double total = 0.0;
+        for (Py_ssize_t i = 0; i < parts; i++) total += sums[i];
+        *out++ = (float)total;
+    }
+}
+
 #define SHORT 64
 #define SHELF 1024
 
@@ -414,8 +446,10 @@ static PyObject *sum_rows(PyObject *module, PyObject *const *args, Py_ssize_t co
     if (count != 2 || !readable(args[0], F32) || !writable(args[1], F32)) Py_RETURN_FALSE;
     Py_ssize_t total = count_of(args[0]), rows = count_of(args[1]);
     if (rows == 0 || total % rows) Py_RETURN_FALSE;
+    Floats work = {data_of(args[0]), NULL, data_of(args[1]), total / rows};
     BEGIN(total)
-    sum_loop(data_of(args[0]), data_of(args[1]), rows, total / rows);
+    if (work.n < LONG_ROW) run(sum_part, &work, rows, work.n, LIGHT);
+    else sum_long_rows(work.x, work.out, rows, work.n);
     END
     Py_RETURN_TRUE;
 }

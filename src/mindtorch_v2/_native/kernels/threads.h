@@ -7,11 +7,22 @@ typedef void (*Part)(const void *work, Py_ssize_t from, Py_ssize_t to);
 #define MOST 64         /* threads */
 
 /* From how many elements on another thread pays: where each takes a few instructions, and where it takes many. */
-enum { LIGHT = 1 << 21, HEAVY = 1 << 19 };
+enum { LIGHT = 1 << 18, HEAVY = 1 << 17 };
 
 static int threads = 1; /* that may work at a time, the caller's among them */
 
 #ifdef POOL
+
+/* To fall asleep and be woken takes as long as a loop over half a million elements, so whoever waits looks for what it waits
+ * for some ten microseconds more. Loops often follow upon one another that closely. */
+enum { LOOKS = 1 << 10 };
+#if defined(__x86_64__) || defined(__i386__)
+#define REST() __builtin_ia32_pause()
+#else
+#define REST() (void)0
+#endif
+#define LOOK_WHILE(CONDITION)                                                                                          \
+    for (int look_ = 0; look_ < LOOKS && (CONDITION); look_++) REST();
 
 /* One loop at a time is shared: the caller opens it, takes piece after piece as the others do, and closes it when none
  * is left. Threads that wake up later find it closed, so a busy machine makes nobody wait for a thread that has not
@@ -43,11 +54,14 @@ static void *help(void *unused) {
     for (;;) {
         while (!pool.open || turn == pool.turn) pthread_cond_wait(&pool.opened, &pool.lock);
         turn = pool.turn;
-        pool.inside++;
+        __atomic_add_fetch(&pool.inside, 1, __ATOMIC_RELAXED);
         pthread_mutex_unlock(&pool.lock);
         take_pieces();
         pthread_mutex_lock(&pool.lock);
-        if (--pool.inside == 0) pthread_cond_signal(&pool.left);
+        if (__atomic_sub_fetch(&pool.inside, 1, __ATOMIC_RELAXED) == 0) pthread_cond_signal(&pool.left);
+        pthread_mutex_unlock(&pool.lock);
+        LOOK_WHILE(__atomic_load_n(&pool.turn, __ATOMIC_RELAXED) == turn)
+        pthread_mutex_lock(&pool.lock);
     }
     return NULL;
 }
@@ -83,13 +97,16 @@ static void share(Part part, const void *work, Py_ssize_t count, Py_ssize_t piec
     pool.count = count;
     pool.piece = piece;
     pool.next = 0;
-    pool.turn++;
+    __atomic_add_fetch(&pool.turn, 1, __ATOMIC_RELAXED);
     pool.open = 1;
     pthread_cond_broadcast(&pool.opened);
     pthread_mutex_unlock(&pool.lock);
     take_pieces();
     pthread_mutex_lock(&pool.lock);
     pool.open = 0;
+    pthread_mutex_unlock(&pool.lock);
+    LOOK_WHILE(__atomic_load_n(&pool.inside, __ATOMIC_RELAXED))
+    pthread_mutex_lock(&pool.lock);
     while (pool.inside) pthread_cond_wait(&pool.left, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
     pthread_mutex_unlock(&pool.caller);
@@ -107,6 +124,12 @@ static void run(Part part, const void *work, Py_ssize_t count, Py_ssize_t width,
 #endif
     part(work, 0, count);
 }
+
+/* Of rows this long threads take parts; what is made of a row goes by its parts whether there are threads or not. */
+enum { LONG_ROW = 8 * PIECE, MOST_PARTS = 256 };
+
+/* How many elements a part of a long row has, so that there are no more than MOST_PARTS. */
+static Py_ssize_t part_of_row(Py_ssize_t n) { return (n + PIECE * MOST_PARTS - 1) / (PIECE * MOST_PARTS) * PIECE; }
 
 /* set_threads(n) */
 static PyObject *set_threads(PyObject *module, PyObject *number) {
