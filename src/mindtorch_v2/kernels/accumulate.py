@@ -33,8 +33,11 @@ def add_rows(target: Array, index: Array, rows: Array) -> None:
             target[place] += row
         return
     width = target.shape[1]
-    if C is not None and width == 1 and target.flags.c_contiguous and C.add_places(
-        target.reshape(-1), index, rows.reshape(-1)
+    if (
+        C is not None
+        and width == 1
+        and target.flags.c_contiguous
+        and C.add_places(target.reshape(-1), index, rows.reshape(-1))
     ):
         return
     if C is not None and C.add_rows(target, index, rows):
