@@ -197,16 +197,16 @@ def erf_over_x(u: Number) -> Number:
     return mp.erf(sqrt(u)) / sqrt(u)
 
 
-def erf_odds(u: Number) -> Number:
-    """y / x for the y with erf(x) = y / sqrt(1 + y²)."""
+def erf_angle(u: Number) -> Number:
+    """y / x for the y with erf(x) = tanh(y)."""
     x = sqrt(u)
-    return mp.erf(x) / (x * sqrt(mp.erfc(x) * (1 + mp.erf(x))))
+    return log((1 + mp.erf(x)) / mp.erfc(x)) / (2 * x)
 
 
-def erf_odds_unit(u: Number) -> Number:
-    """A relative error of y reaches erf(x) times 1 - erf(x)²."""
+def erf_angle_unit(u: Number) -> Number:
+    """An error of y reaches erf(x) times 1 - erf(x)²."""
     x = sqrt(u)
-    return erf_odds(u) / (mp.erfc(x) * (1 + mp.erf(x)))
+    return mp.erf(x) / (x * mp.erfc(x) * (1 + mp.erf(x)))
 
 
 def scaled_erfc(t: Number) -> Number:
@@ -343,8 +343,8 @@ def shifted(function: Function, centre: Number) -> Function:
 # fmt: off
 def fits() -> Iterator[Fit]:
     psi_zero = digamma_zero()
-    yield Fit("ERF_SINGLE", "y / x in x², with erf(x) = y / sqrt(1 + y²), |x| <= 4, for float32",
-              at_limit(erf_odds, 2 / sqrt(pi)), 0, 16, (7, 0), at_limit(erf_odds_unit, 2 / sqrt(pi)))
+    yield Fit("ERF_SINGLE", "y / x in x², with erf(x) = tanh(y), |x| <= 4, for float32",
+              at_limit(erf_angle, 2 / sqrt(pi)), 0, 16, (6, 0), at_limit(erf_angle_unit, mpf(1)))
     yield Fit("ERF", "erf(x) / x in x², |x| <= 6", at_limit(erf_over_x, 2 / sqrt(pi)), 0, 36, (12, 12))
     yield Fit("ERFINV_0", "erfinv(x) / x in w = -log(1 - x²), w <= 5", inverse_erf, 0, 5, (8, 8))
     yield Fit("ERFINV_5", "the same in w - 5, w <= 15", shifted(inverse_erf, 5), 0, 10, (8, 8))

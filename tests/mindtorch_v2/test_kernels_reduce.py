@@ -27,6 +27,9 @@ def f32(*values) -> np.ndarray:
     [
         ((9001,), None),
         ((3, 20000), (1,)),
+        ((3, 20011), (1,)),  # prime
+        ((9, 523), (1,)),
+        ((1_200_011,), None),  # more than is folded at once
         ((20000, 3), (0,)),
         ((20000, 3), (1,)),
         ((7, 3000, 5), (1,)),
@@ -59,6 +62,12 @@ def test_total_of_equal_terms_does_not_drift(shape, axes):
     if axes in (None, (1,)):
         wanted = np.square(a.astype(np.float64)).sum(axis=axes)
         np.testing.assert_allclose(sum_of_squares(a, axes), wanted, rtol=2e-6)
+
+
+@pytest.mark.parametrize("n", [700, 709, 4099])
+def test_total_of_rows_that_do_not_lie_side_by_side(n):
+    a = np.random.default_rng(0).random((30, n + 6)).astype(F32)[:, 3:-3]
+    np.testing.assert_allclose(total(a, (1,)), a.astype(np.float64).sum(axis=1), rtol=5e-7)
 
 
 def test_total_is_the_callers_to_write_into():

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mindtorch_v2.kernels import blockwise, special
+from mindtorch_v2.kernels import activation, blockwise, special
 
 nan, inf = math.nan, math.inf
 
@@ -382,6 +382,20 @@ def test_erf_grows_and_never_exceeds_one() -> None:
         assert values.min() == -1.0
         assert values.max() == 1.0
         assert np.diff(values).min() > -8 * np.finfo(dtype).eps
+
+
+def test_erf_of_single_precision_is_off_by_four_units_at_most() -> None:
+    x = np.concatenate([np.linspace(1e-5, 6, 20_001), 10.0 ** np.linspace(-37, 2, 500)]).astype(np.float32)
+    exact = special.erf(x.astype(np.float64))
+    off = np.abs(special.erf(x) - exact) / np.spacing(exact.astype(np.float32))
+    assert off.max() < 4
+    assert special.erf(np.array([7.0, 1e6, 3e38], np.float32)).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_gelu_of_single_precision_keeps_seven_digits_of_its_input() -> None:
+    x = np.linspace(-14, 14, 40_001).astype(np.float32)
+    off = np.abs(activation.gelu(x) - activation.gelu(x.astype(np.float64)))
+    assert (off <= 1.6e-7 * np.abs(x)).all()
 
 
 # --------------------------------------------------------------------------------------------------------------- edges

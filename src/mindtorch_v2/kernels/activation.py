@@ -17,7 +17,6 @@ from .smooth import log1p_positive
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
-_SQRT_HALF = math.sqrt(0.5)
 _PDF_SCALE = 1 / math.sqrt(2 * math.pi)
 
 
@@ -238,8 +237,9 @@ def log_sigmoid(x: Any, out: Any) -> Any:
 def _sigmoid(x: Any) -> Any:
     s = np.negative(x)
     exp(s, out=s)
-    s += number(1, x.dtype)
-    return np.reciprocal(s, out=s)
+    one = number(1, x.dtype)
+    s += one
+    return np.divide(one, s, out=s)
 
 
 @in_one_sum
@@ -330,8 +330,7 @@ def gelu_tanh(x: Any, out: Any) -> Any:
 @in_one_pass
 @blocked
 def gelu(x: Any, out: Any) -> Any:
-    gate = np.multiply(x, number(_SQRT_HALF, x.dtype))
-    special_erf.fill_erf(gate, gate)
+    gate = special_erf.spread_erf(x)
     _half_of_one_more(gate)
     return np.multiply(x, gate, out=out)
 
@@ -353,8 +352,7 @@ def gelu_tanh_backward(g: Any, x: Any, out: Any) -> Any:
 @pair_in_one_pass
 @blocked_pair
 def gelu_backward(g: Any, x: Any, out: Any) -> Any:
-    cdf = np.multiply(x, number(_SQRT_HALF, x.dtype))
-    special_erf.fill_erf(cdf, cdf)
+    cdf = special_erf.spread_erf(x)
     _half_of_one_more(cdf)
     pdf = np.square(x)
     pdf *= number(-0.5, x.dtype)

@@ -25,7 +25,7 @@ def _step(gates: Any, added: Any, bias: Any, before: Any, inner: Any, out: Any) 
     both += added[:, : 2 * hidden]
     np.exp(both, out=both)
     both += 1
-    np.reciprocal(both, out=both)
+    np.divide(1, both, out=both)  # np.reciprocal takes twice as long
     np.copyto(inner, added[:, 2 * hidden :])
     if bias is not None:
         inner += bias

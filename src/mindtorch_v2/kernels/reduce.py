@@ -95,8 +95,9 @@ def _added_up(a: Array, axis: int, keepdim: bool) -> Array:
 
 def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Sum; integers and bools add up in int64."""
-    if dtype is None and dim == 0 and a.ndim == 2 and a.size >= SMALL and (a.dtype is _F32 or a.dtype is _F64):
-        return total(a, (0,), keepdim)
+    if dtype is None and type(dim) is int and a.ndim == 2 and a.size >= SMALL and (a.dtype is _F32 or a.dtype is _F64):
+        if dim in (0, 1):
+            return total(a, (dim,), keepdim)
     axis = _plain_axis(a, dim, dtype)
     if axis is not None:
         return _added_up(a, axis, keepdim)

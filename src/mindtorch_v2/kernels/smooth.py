@@ -24,8 +24,9 @@ def sigmoid(x: Any, out: Any) -> Any:
     """1 / (1 + exp(-x)); tanh would be faster and lose every digit of small results."""
     value = np.negative(x, out=out)
     exp(value, out=value)
-    np.add(value, number(1, value.dtype), out=value)
-    return np.reciprocal(value, out=value)
+    one = number(1, value.dtype)
+    np.add(value, one, out=value)
+    return np.divide(one, value, out=value)  # np.reciprocal takes twice as long
 
 
 @blocked_pair

@@ -6,21 +6,21 @@ Everything rests on three tables: erf near zero, erfcx on the right, and the inv
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .blockwise import Block, constants, elementwise, fill, horner, ratio, with_single
 from .compiled import exp, in_one_pass
-from .passes import cut_to, raise_to
 from .special_tables import ERF, ERF_SINGLE, ERFCX, ERFINV_0, ERFINV_5, ERFINV_15, ERFINV_FAR
 
 _SQRT2 = math.sqrt(2.0)
+_SQRT_HALF = np.array(math.sqrt(0.5))
 _SQRT_PI = math.sqrt(math.pi)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 # From here on erf rounds to 1, and so does its table there (an approximation could as well fall one bit short).
 _ERF_TOP = np.array(6.0)
-_ERF_TOP_SINGLE = 4.5
 # erfcx(x) (1 + x / 2) in 1 / (1 + x / 2), 0 <= x <= 10.5, for float32; off by 2e-7 at most.
 _ERFCX_SINGLE = constants(
     0.2820855677127838,
@@ -52,23 +52,33 @@ def _erf(x: Block, out: Block) -> None:
 
 
 def _erf_single(x: Block, out: Block) -> None:
-    # y / sqrt(1 + y²) needs one polynomial only, and never exceeds 1: sqrt(y² + 1) >= y holds in floats too.
-    x = raise_to(x, -_ERF_TOP_SINGLE)
-    cut_to(x, _ERF_TOP_SINGLE, x)
-    square = x * x
-    horner(square, ERF_SINGLE, out)
+    _tanh_of(x, ERF_SINGLE, out)
+
+
+def _tanh_of(x: Block, coefficients: tuple[Any, ...], out: Block) -> None:
+    """tanh(x p(x²)): one polynomial only, and a tanh that NumPy has in vectors and that never exceeds 1. The last
+    coefficient is positive, so that whatever is too far out for the table becomes ±1 as well."""
+    horner(x * x, coefficients, out)
     out *= x
-    np.multiply(out, out, square)
-    square += 1.0
-    out /= np.sqrt(square, square)
+    np.tanh(out, out)
 
 
 erf = in_one_pass(with_single(_erf, _erf_single))
 
+# ERF_SINGLE in x / sqrt(2), which spares gelu a pass.
+_ERF_OF_HALF_SQUARE = constants(
+    *(float(c) * math.sqrt(0.5) * 0.5**k for k, c in enumerate(ERF_SINGLE)), dtype=np.float32
+)
 
-def fill_erf(x: Block, out: Block) -> None:
-    """erf of a block of float32 or float64, which may be ``out`` itself."""
-    (_erf if x.dtype == np.float64 else _erf_single)(x, out)
+
+def spread_erf(x: Block) -> Block:
+    """erf(x / sqrt(2)) of a block of float32 or float64, which is 2 ndtr(x) - 1."""
+    out = np.empty_like(x)
+    if x.dtype == np.float64:
+        _erf(x * _SQRT_HALF, out)
+    else:
+        _tanh_of(x, _ERF_OF_HALF_SQUARE, out)
+    return out
 
 
 def _erfc(x: Block, out: Block) -> None:
@@ -172,7 +182,7 @@ def _right_tail_single(x: Block, half: float) -> Block:
     tail *= exp(rest, out=rest)
     x *= 0.5 * math.sqrt(half)
     x += 1.0
-    t = np.reciprocal(x, x)
+    t = np.divide(_ONE_SINGLE, x, x)  # np.reciprocal takes twice as long
     tail *= t
     tail *= horner(t, _ERFCX_SINGLE)
     return tail

@@ -23,6 +23,8 @@ COLUMN_TERMS = 128
 ROW_TERMS = 256
 # einsum keeps more sums side by side, and takes a third of the time of the product for rows longer than that.
 EINSUM_TERMS = 512
+# So many elements are folded into one matrix, whose columns' sums then stay in the cache.
+SLAB = 1 << 20
 ONES = {np.dtype(t): np.ones(ROW_TERMS, t) for t in (np.float32, np.float64)}
 
 
@@ -48,6 +50,12 @@ def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) 
             return np.asarray(a.reshape(-1).dot(ones[: a.size]))
     if a.size <= SMALL or a.dtype.kind not in "fc":
         return reduced(np.add, a, axes, keepdim, a.dtype)
+    if C is None and ones is not None and not keepdim and a.flags.c_contiguous:
+        # The usual sums without the questions that the others need.
+        if axes is None:
+            return _sum_all(a.reshape(-1)).astype(a.dtype)
+        if a.ndim == 2 and axes == (1,):
+            return row_sums(a).astype(a.dtype, copy=False)
     if axes is None:
         axes = tuple(range(a.ndim))
     shape = reduced_shape(a.shape, axes, keepdim)
@@ -164,12 +172,17 @@ def row_sums(a: Array) -> Array:
     rows, n = a.shape
     if n <= ROW_TERMS:
         return np.asarray(a.dot(ONES[a.dtype][:n]))
+    if a.strides[1] != a.itemsize:
+        return np.asarray(np.add.reduce(a, axis=1))
     if n <= EINSUM_TERMS:
         return np.asarray(np.einsum("ij->i", a))
-    part = row_part(n)
-    if part == 0:
-        return np.asarray(np.add.reduce(a, axis=1))
-    return _sum_parts(np.einsum("ij->i", a.reshape(-1, part)).reshape(rows, -1))
+    part = row_part(n) if a.flags.c_contiguous else 0
+    if part:
+        return _sum_parts(np.einsum("ij->i", a.reshape(-1, part)).reshape(rows, -1))
+    # Rows of a length without a good divisor: what is left over is added up apart.
+    whole = n - n % EINSUM_TERMS
+    summed = _sum_parts(np.einsum("ijk->ij", a[:, :whole].reshape(rows, -1, EINSUM_TERMS)))
+    return summed + np.einsum("ij->i", a[:, whole:])
 
 
 def _sum_parts(parts: Array) -> Array:
@@ -180,7 +193,12 @@ def _sum_parts(parts: Array) -> Array:
 
 
 def _sum_all(a: Array) -> Array:
-    """Sum of a flat array of many elements, in float64."""
-    whole = a.size - a.size % EINSUM_TERMS
-    summed = np.add.reduce(np.einsum("ij->i", a[:whole].reshape(-1, EINSUM_TERMS)), dtype=np.float64)
-    return np.asarray(summed + np.einsum("i->", a[whole:]))
+    """Sum of a flat array of many elements, in float64: folded into a few rows, whose sum is a product with ones."""
+    if a.size > SLAB:
+        whole = a.size - a.size % SLAB
+        slabs = sum(_sum_all(slab) for slab in a[:whole].reshape(-1, SLAB))
+        return np.asarray(slabs + _sum_all(a[whole:]))
+    ones, width = ONES[a.dtype], a.size // COLUMN_TERMS
+    whole = width * COLUMN_TERMS
+    summed = np.add.reduce(ones[:COLUMN_TERMS].dot(a[:whole].reshape(COLUMN_TERMS, width)), dtype=np.float64)
+    return np.asarray(summed + a[whole:].dot(ones[: a.size - whole]))
