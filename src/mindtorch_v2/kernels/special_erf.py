@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .blockwise import Block, constants, elementwise, fill, horner, ratio, with_single
-from .compiled import exp, in_one_pass
+from .compiled import C, exp, in_one_pass
 from .special_tables import ERF, ERF_SINGLE, ERFCX, ERFINV_0, ERFINV_5, ERFINV_15, ERFINV_FAR
 
 _SQRT2 = math.sqrt(2.0)
@@ -52,7 +52,9 @@ def _erf(x: Block, out: Block) -> None:
 
 
 def _erf_single(x: Block, out: Block) -> None:
-    _tanh_of(x, ERF_SINGLE, out)
+    # The compiled loop has a table of its own: integers and halves, which come here, are to give what float32 gives.
+    if C is None or not C.erf(x, out):
+        _tanh_of(x, ERF_SINGLE, out)
 
 
 def _tanh_of(x: Block, coefficients: tuple[Any, ...], out: Block) -> None:
