@@ -29,6 +29,28 @@ def slope(function, a: np.ndarray, step: float = 1e-6) -> np.ndarray:
     return result
 
 
+@pytest.mark.parametrize("classes", [40, 700, 1009])
+@pytest.mark.parametrize("reduction", [NONE, MEAN, SUM])
+def test_cross_entropy_of_many_rows_is_the_loss_of_their_log_softmax(classes: int, reduction: int) -> None:
+    x, target = random(150, classes) * 4, np.arange(150) % classes
+    target[7] = 3
+    weight = np.linspace(0.5, 2, classes)
+    for w in (None, weight):
+        found = loss.cross_entropy(x, target, w, reduction, 3)
+        assert found is not None
+        wanted = loss.nll_loss(log_softmax(x, 1), target, w, reduction, 3)[0]
+        np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e4])
+def test_cross_entropy_leaves_sums_out_of_bounds_to_log_softmax(value: float) -> None:
+    x = random(150, 40)
+    x[149, 0] = value
+    assert loss.cross_entropy(x, np.zeros(150, np.int64), None, MEAN, -100) is None
+    with pytest.raises(IndexError, match="Target 40 is out of bounds"):
+        loss.cross_entropy(random(150, 40), np.full(150, 40), None, MEAN, -100)
+
+
 ONE = np.array(1.0)
 
 

@@ -73,6 +73,39 @@ def test_topk_takes_the_first_of_equals(k, largest):
     np.testing.assert_array_equal(values, np.take_along_axis(a, where, 1))
 
 
+def _few_of_many(kind):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((40, 1003)).astype(np.float32)
+    if kind == "ties":
+        return np.round(x, 1)
+    if kind == "special":
+        x[rng.random(x.shape) < 0.3] = -0.0
+        x[rng.random(x.shape) < 0.3] = 0.0
+        x[0, ::400] = math.inf
+        x[1, ::400] = -math.inf
+    elif kind == "nan":
+        x[2, 17] = math.nan
+    elif kind == "integers":
+        return (x * 1e6).astype(np.int64)
+    elif kind == "wide":
+        return x.astype(np.float64)
+    elif kind == "turned":
+        return np.asfortranarray(x)
+    elif kind == "equal":
+        x[...] = 1
+    return x
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "special", "nan", "integers", "wide", "turned", "equal"])
+@pytest.mark.parametrize("k", [1, 7, 31])
+@pytest.mark.parametrize("largest", [True, False])
+def test_few_of_many_are_those_of_the_whole_order(kind, k, largest):
+    x = _few_of_many(kind)
+    wanted = stable_argsort(x, descending=largest)[..., :k]
+    np.testing.assert_array_equal(top_indices(x, k, largest), wanted)
+    np.testing.assert_array_equal(top_indices(x.reshape(4, 10, -1), k, largest), wanted.reshape(4, 10, k))
+
+
 def test_rank_index_agrees_with_sorting():
     a = repeating(np.int32)
     for rank in (0, 44, 89):

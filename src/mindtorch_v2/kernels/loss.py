@@ -12,6 +12,7 @@ import numpy as np
 from .._errors import shape_text
 from .checks import is_float, not_implemented, type_name
 from .precision import narrow, wide
+from .softmax import row_log_sums
 from .totals import Array, total
 
 INT64 = np.dtype(np.int64)
@@ -39,6 +40,20 @@ def nll_loss2d(
     planes = x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
     loss, weights = _nll(planes, target.reshape(x.shape[0], math.prod(x.shape[2:])), weight, ignore_index)
     return _reduced_nll(loss.reshape(target.shape), weights, reduction, x)
+
+
+def cross_entropy(x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> Array | None:
+    """``nll_loss`` of the ``log_softmax`` of a matrix, without making all of that: one of its values for each row is wanted.
+    None where there are too few for that to pay, or where sums leave their bounds."""
+    _check_nll(x, target, weight)
+    sums = row_log_sums(x)
+    if sums is None:
+        return None
+    where, weights = _targets((*x.shape, 1), x, target.reshape(-1, 1), weight, ignore_index)
+    picked = x.reshape(-1).take(where[:, 0])
+    picked -= sums
+    loss = np.where(target == ignore_index, x.dtype.type(0), -picked * weights[:, 0])
+    return _reduced_nll(loss, weights, reduction, x)[0]
 
 
 def _nll(x: Array, target: Array, weight: Array | None, ignore_index: int) -> tuple[Array, Array]:

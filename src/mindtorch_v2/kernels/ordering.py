@@ -12,6 +12,8 @@ from .totals import Array
 
 # Below this many elements building keys costs more than NumPy's own stable sort.
 SMALL = 1024
+# One in so many, or fewer, are worth finding a bound for.
+FEW_OF = 32
 _LOW = np.uint64(0xFFFFFFFF)
 _SIGN = np.uint32(0x80000000)
 
@@ -92,6 +94,10 @@ def top_indices(a: Array, k: int, largest: bool) -> Array:
     """Positions of the ``k`` first elements of the stable order, in that order."""
     x = comparable(a)
     n = x.shape[-1]
+    if x.size > SMALL and 0 < k * FEW_OF < n:
+        few = _top_of_candidates(x, k, largest)
+        if few is not None:
+            return few
     keys = keys32(x) if x.size > SMALL and 0 < k < n else None
     if keys is None:
         return stable_argsort(a, descending=largest)[..., :k]
@@ -101,6 +107,39 @@ def top_indices(a: Array, k: int, largest: bool) -> Array:
         packed = packed[..., :k]
     packed.sort(axis=-1)
     return _positions(packed[..., :k])
+
+
+def _top_of_candidates(x: Array, k: int, largest: bool) -> Array | None:
+    """``top_indices`` for few of many: only what reaches a bound is put in order. The columns fall into groups, and the
+    k-th best of their extremes is no better than the k-th best of all. None where NaN or ties make that useless."""
+    rows, n = x.size // x.shape[-1], x.shape[-1]
+    column_bits = (n - 1).bit_length()
+    if column_bits + (rows - 1).bit_length() > 32:
+        return None
+    flat = np.ascontiguousarray(x).reshape(rows, n)
+    groups = max(8 * k, 64)
+    of_each = n // groups
+    grouped = flat[:, : groups * of_each].reshape(rows, of_each, groups)
+    best = (np.maximum if largest else np.minimum).reduce(grouped, axis=1)
+    bounds = np.partition(best, groups - k if largest else k - 1, axis=1)[:, groups - k if largest else k - 1, None]
+    reach = flat >= bounds if largest else flat <= bounds
+    counts = np.count_nonzero(reach, axis=1)
+    if counts.sum() > 4 * k * rows or (best.dtype.kind == "f" and np.isnan(best).any()):
+        return None
+    places = np.flatnonzero(reach)
+    keys = keys32(flat.reshape(-1).take(places))
+    if keys is None:
+        return None
+    # The row above the key above the column, in 64 bits.
+    row, column = np.divmod(places, n)
+    shift = np.uint64(column_bits)
+    packed = (row.astype(np.uint64) << np.uint64(32)) | (~keys if largest else keys)
+    packed <<= shift
+    packed |= column.astype(np.uint64)
+    packed.sort()
+    starts = np.cumsum(counts) - counts
+    chosen = packed.take(starts[:, None] + np.arange(k)) & ((np.uint64(1) << shift) - np.uint64(1))
+    return chosen.view(np.int64).reshape(*x.shape[:-1], k)
 
 
 def gather_last(a: Array, index: Array) -> Array:

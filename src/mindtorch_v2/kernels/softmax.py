@@ -13,7 +13,7 @@ from .checks import is_float, not_implemented
 from .compiled import by_rows
 from .passes import BLOCK
 from .precision import narrow, wide
-from .totals import SMALL, Array, dot_rows, reduced, row_sums, total
+from .totals import SMALL, Array, RowSums, dot_rows, reduced, row_sums, total
 
 # Sums of plain exponentials between these bounds lost nothing to overflow, and nothing that counts to underflow.
 SAFE_SUMS = 1e-15, 1e26
@@ -98,6 +98,21 @@ def _in_blocks(x: Array, finish: Callable[[Array, Array, Array], Any]) -> Array 
     return result if _are_safe(sums) else None
 
 
+def row_log_sums(x: Array) -> Array | None:
+    """``logsumexp`` of each row of a matrix of many floats, whose exponentials never leave the cache; None where that is
+    nothing for it."""
+    if x.dtype.char not in "fd" or not x.flags.c_contiguous or not _is_plain(x, 1):
+        return None
+    n = x.shape[1]
+    sums = RowSums(len(x), n, x.dtype)
+    scratch = np.empty((max(BLOCK // n, 1), n), x.dtype)
+    for part in _blocks(x):
+        rows = x[part]
+        sums.add(part, np.exp(rows, out=scratch[: len(rows)]))
+    found = sums.result()
+    return np.log(found, out=found) if _are_safe(found) else None
+
+
 def _shared_out(rows: Array, exp: Array, sums: Array) -> None:
     exp *= np.reciprocal(sums)
 
@@ -145,9 +160,22 @@ def log_softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
     fused = by_rows("log_softmax_backward", g, y, axis=axis) if axis == y.ndim - 1 or y.size <= SMALL else None
     if fused is not None:
         return narrow(fused, grad.dtype)
+    if axis == y.ndim - 1 and y.size > SMALL and y.dtype is g.dtype and g.flags.c_contiguous and y.flags.c_contiguous:
+        return narrow(_log_softmax_backward_in_blocks(g, y), grad.dtype)
     result = compiled.exp(y)
     result *= total(g, (axis,), True)
     return narrow(np.subtract(g, result, out=result), grad.dtype)
+
+
+def _log_softmax_backward_in_blocks(g: Array, y: Array) -> Array:
+    """``g - exp(y) * g.sum(-1)``, rows that stay in the cache at a time."""
+    gs, ys = g.reshape(-1, g.shape[-1]), y.reshape(-1, y.shape[-1])
+    result = np.empty_like(ys)
+    for part in _blocks(ys):
+        rows = np.exp(ys[part], out=result[part])
+        rows *= row_sums(gs[part]).astype(y.dtype, copy=False)[:, None]
+        np.subtract(gs[part], rows, out=rows)
+    return result.reshape(y.shape)
 
 
 def _sum_products(a: Array, b: Array, axis: int) -> Array:

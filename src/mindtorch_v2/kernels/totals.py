@@ -185,6 +185,28 @@ def row_sums(a: Array) -> Array:
     return summed + np.einsum("ij->i", a[:, whole:])
 
 
+class RowSums:
+    """Sums of the rows of a matrix that comes in blocks of rows. Those of parts of rows are added up once, at the end, as
+    that costs as much for a few rows as for many."""
+
+    def __init__(self, rows: int, n: int, dtype: np.dtype[Any]) -> None:
+        self.part = next((part for part in range(ROW_TERMS, ROW_TERMS // 8, -1) if n % part == 0), n)
+        self.sums = np.empty((rows, n // max(self.part, 1)), dtype)
+
+    def add(self, part: slice, block: Array) -> None:
+        """Take the rows in one part of the matrix."""
+        if self.part <= ROW_TERMS:
+            block.reshape(-1, self.part).dot(ONES[block.dtype][: self.part], out=self.sums[part].reshape(-1))
+        else:
+            self.sums[part, 0] = row_sums(block)
+
+    def result(self) -> Array:
+        """The sums, in the type of the rows."""
+        if self.sums.shape[1] == 1:
+            return self.sums[:, 0]
+        return _sum_parts(self.sums).astype(self.sums.dtype)
+
+
 def _sum_parts(parts: Array) -> Array:
     """Few sums for each row, added up in float64; ``reduce`` is slow along so short an axis."""
     if parts.shape[1] > ROW_TERMS:

@@ -17,11 +17,13 @@ from .._tensor import Tensor, make
 from ..kernels import ctc, small
 from ..kernels import loss as kernels
 from ..kernels.checks import is_float, type_name
+from ..kernels.compiled import C
 from . import composed
 from .arithmetic import over, plus, times
 from .creation import zeros, zeros_like
 from .loss import MEAN, NONE, SUM, reduce_loss
 from .mask import where
+from .matrix import graph_wanted
 from .network import composite, op
 from .softmax import _log_softmax, log_softmax
 from .view import unsqueeze
@@ -226,6 +228,10 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         and not _tap.NAMESPACE["HOOK"]
     ):
         # Nobody sees the operators in between.
+        if C is None and type(self) is type(target) is Tensor and weight is None and not graph_wanted(self):
+            loss = kernels.cross_entropy(a, labels, None, reduction, ignore_index)
+            if loss is not None:
+                return make(loss)
         scores = _log_softmax.function(self, 1, False)
         return _nll_loss_forward.function(scores, target, weight, reduction, ignore_index)[0]
     if self._a.ndim == 0 and target._a.ndim == 0:
