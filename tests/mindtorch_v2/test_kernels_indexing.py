@@ -57,6 +57,36 @@ def test_gather():
         indexing.gather(a, 0, np.array([[-1]]))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("index_type", [np.int64, np.int32])
+@pytest.mark.parametrize("shape", [(300, 170), (3, 40, 511), (1, 70_000)])
+def test_many_indices_along_rows(shape, index_type, dtype):
+    rng = np.random.default_rng(2)
+    a, src = ((rng.standard_normal(shape) * 4).round().astype(dtype) for _ in range(2))
+    index = rng.integers(0, shape[-1], shape).astype(index_type)
+    rows = list(np.ndindex(shape[:-1]))
+    picked = indexing.gather(a, -1, index)
+    added = indexing.scatter_add(a, -1, index, src)
+    assert picked.dtype == added.dtype == a.dtype
+    for row in rows:
+        assert (picked[row] == a[row][index[row]]).all()
+        wanted = a[row].astype(np.float64)
+        np.add.at(wanted, index[row], src[row].astype(np.float64))
+        assert (added[row].astype(np.float64) == wanted.astype(dtype).astype(np.float64)).all()
+    turned = a.swapaxes(0, -1), index.swapaxes(0, -1), src.swapaxes(0, -1)
+    assert (indexing.gather(turned[0], 0, turned[1]).swapaxes(0, -1) == picked).all()
+    assert (indexing.scatter_add(turned[0], 0, *turned[1:]).swapaxes(0, -1) == added).all()
+
+
+@pytest.mark.parametrize("bad", [-1, 170])
+def test_many_indices_are_looked_at(bad):
+    a, index = random(300, 170), np.zeros((300, 170), np.int64)
+    index[299, 169] = bad
+    for refused in (lambda: indexing.gather(a, 1, index), lambda: indexing.scatter_add(a, 1, index, a)):
+        with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds for dimension 1 with size 170"):
+            refused()
+
+
 def test_scatter_writes_adds_and_multiplies():
     a, index = np.ones((2, 3), F32), np.array([[0, 1, 0], [0, 0, 1]])
     src = np.array([[1, 2, 3], [4, 5, 6]], F32)

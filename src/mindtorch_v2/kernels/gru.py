@@ -19,7 +19,7 @@ def _step(gates: Any, added: Any, bias: Any, before: Any, inner: Any, out: Any) 
     """The next state of some rows. ``gates`` hold what the input adds, those of reset and keep with the sign changed;
     they become the values of the gates. ``inner`` becomes what the state adds to the fresh one."""
     hidden = out.shape[1]
-    if C is not None and C.gru_step(gates, added, bias, before, inner, out):
+    if C is not None and C.gru_step(gates, np.ascontiguousarray(added), bias, before, inner, out):
         return
     both, fresh = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
     both += added[:, : 2 * hidden]

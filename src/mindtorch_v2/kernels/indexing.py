@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +22,9 @@ from .precision import narrow, wide
 from .totals import Array
 
 INT64 = np.dtype(np.int64)
+UNSIGNED = {INT64: np.uint64, np.dtype(np.int32): np.uint32}
+# More indices than this are taken some rows at a time, so that positions made of them stay in the cache.
+MANY = 1 << 15
 Number: TypeAlias = bool | int | float | complex
 
 
@@ -43,6 +47,9 @@ def _leaves(index: Array, size: int) -> bool:
     if index.size <= 32:  # Python is quicker than a reduction then
         few = index.reshape(-1).tolist()
         return bool(min(few) < 0 or max(few) >= size)
+    unsigned = UNSIGNED.get(index.dtype)
+    if unsigned is not None:  # negative ones are the largest then, so that one pass finds either
+        return bool(index.view(unsigned).max() >= size)
     return bool(index.min() < 0 or index.max() >= size)
 
 
@@ -116,7 +123,41 @@ def gather(a: Array, dim: int, index: Array) -> Array:
         if C.gather(x, i, result):
             return result
     _out_of_bounds(i, x.shape[axis], axis)
+    if i.size > MANY and 0 < axis == x.ndim - 1 and i.shape[:-1] == x.shape[:-1]:
+        return _gather_rows(x, i)
     return x.reshape(-1).take(_flat_positions(x.shape, axis, i)).reshape(index.shape)
+
+
+def _row_positions(index: Array, width: int) -> Iterator[tuple[slice, Array]]:
+    """Some rows at a time: which ones, and the flat positions, in a part of just these rows of a matrix of ``width``
+    columns, of what ``index`` names. They are overwritten with the next ones."""
+    rows, n = index.shape
+    step = min(max(MANY // n, 1), rows)
+    starts = np.repeat(np.arange(0, step * width, width), n).reshape(step, n)  # spread, NumPy would start anew for each row
+    positions = np.empty((step, n), INT64)
+    for first in range(0, rows, step):
+        part = slice(first, first + step)
+        some = index[part]
+        yield part, np.add(some, starts[: len(some)], out=positions[: len(some)])
+
+
+def _gather_rows(x: Array, index: Array) -> Array:
+    """``gather`` along the last axis, all else being equal, with indices in range."""
+    width, n = x.shape[-1], index.shape[-1]
+    lines, result = x.reshape(-1, width), np.empty((index.size // n, n), x.dtype)
+    for part, positions in _row_positions(index.reshape(-1, n), width):
+        # Nothing is out of range, and "wrap" looks at it fastest.
+        lines[part].reshape(-1).take(positions, None, result[part], "wrap")
+    return result.reshape(index.shape)
+
+
+def _add_to_rows(a: Array, index: Array, src: Array) -> Array:
+    """``scatter_add`` along the last axis, all else being equal, with indices in range."""
+    width, n = a.shape[-1], index.shape[-1]
+    result, added = wide(a.copy()).reshape(-1, width), wide(src).reshape(-1, n)
+    for part, positions in _row_positions(index.reshape(-1, n), width):
+        np.add.at(result[part].reshape(-1), positions.reshape(-1), added[part].reshape(-1))
+    return narrow(result, a.dtype).reshape(a.shape)
 
 
 def _scatter_target(
@@ -198,6 +239,10 @@ def scatter_add(a: Array, dim: int, index: Array, src: Array, *, out: Array | No
         result = a.copy()
         if C.add_places(result, index, src):
             return result
+    if C is None and out is None and index.size > MANY and index.dtype in UNSIGNED and src.dtype == a.dtype:
+        if a.ndim > 1 and _last(dim, a, index, src):
+            _out_of_bounds(index, a.shape[-1], a.ndim - 1)
+            return _add_to_rows(a, index, src)
     flat, where, part = _scatter_target(a, dim, index, src, out)
     assert part is not None
     result = wide(flat)

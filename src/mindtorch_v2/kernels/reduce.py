@@ -190,7 +190,13 @@ def _extreme(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array:
     if a.dtype.kind == "b":
         ufunc = np.logical_or if ufunc is np.maximum else np.logical_and
     made = _extreme_of_rows(ufunc, a, axes, keepdim)
-    return made if made is not None else narrow(reduced(ufunc, wide(a), axes, keepdim), a.dtype)
+    if made is not None:
+        return made
+    if axes == (a.ndim - 1,) and a.size > SMALL and (a.dtype is _F32 or a.dtype is _F64) and a.flags.c_contiguous:
+        # Row by row in one call, which for floats takes less than ``reduce`` along the last axis.
+        rows: Array = ufunc.reduceat(a.reshape(-1), np.arange(0, a.size, a.shape[-1]))
+        return rows.reshape((*a.shape[:-1], 1) if keepdim else a.shape[:-1])
+    return narrow(reduced(ufunc, wide(a), axes, keepdim), a.dtype)
 
 
 def _extreme_of_rows(ufunc: np.ufunc, a: Array, axes: Axes, keepdim: bool) -> Array | None:
