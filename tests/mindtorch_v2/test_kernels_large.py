@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, passes, reduce, smooth
+from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, normalize, passes, reduce, smooth
 from mindtorch_v2.kernels.activation import hardswish, prelu
+from mindtorch_v2.kernels.packed import multiplier
 from mindtorch_v2.kernels.totals import dot_rows, total
 
 F32 = np.float32
@@ -197,3 +198,48 @@ def test_a_mask_of_rows_chooses_whole_rows(rows: Any) -> None:
     chosen = passes.where(mask, x, y)
     np.testing.assert_array_equal(chosen, np.where(mask, x, y))
     assert not np.shares_memory(chosen, y)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 16, 64, 65])
+def test_linear_of_few_rows_is_the_product_and_lies_row_by_row(rows):
+    x, w, b = numbers(rows * 300, 1, 1.0), numbers(300 * 200, 2, 1.0), numbers(200, 3, 1.0)
+    x, w = x.reshape(rows, 300), w.reshape(200, 300)
+    wanted = x.astype(np.float64) @ w.T.astype(np.float64) + b
+    found = torch.nn.functional.linear(torch.from_numpy(x), torch.from_numpy(w), torch.from_numpy(b))
+    assert found.is_contiguous()
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-4)
+    square = torch.addmm(torch.from_numpy(wanted.astype(F32)), torch.from_numpy(x), torch.from_numpy(w).t())
+    np.testing.assert_allclose(square.numpy(), 2 * wanted - b, rtol=1e-4, atol=1e-4)
+    with pytest.raises(RuntimeError, match="expanded size"):
+        torch.addmm(torch.zeros(3, 200), torch.from_numpy(x[:, :]), torch.from_numpy(w).t()[:, :199])
+
+
+@pytest.mark.parametrize(
+    ("hidden", "batch", "count"), [(200, 16, 1), (200, 3, 20), (40, 16, 20), (200, 16, 20), (40, 2, 2)]
+)
+def test_products_of_recurrent_steps_are_the_same_in_whatever_order(hidden, batch, count):
+    w, h = (
+        numbers(4 * hidden * hidden, 1, 1.0).reshape(-1, hidden),
+        numbers(batch * hidden, 2, 1.0).reshape(batch, hidden),
+    )
+    wanted = h.astype(np.float64) @ w.T.astype(np.float64)
+    np.testing.assert_allclose(multiplier(w.T, [batch] * count)(h), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 900), (9, 5, 256), (6, 700, 2), (3, 4, 900), (4, 2, 9000)])
+def test_affine_of_channels(shape):
+    c = numbers(int(np.prod(shape))).reshape(shape)
+    scale, shift = numbers(shape[1], 1), numbers(shape[1], 2)
+    wanted = c * scale[:, None] + shift[:, None]
+    np.testing.assert_allclose(normalize._affine(c, scale, shift), wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3000, 2), (70, 90), (4, 5, 300), (1, 5000)])
+def test_extremes_of_rows(shape, dtype):
+    x = with_special(int(np.prod(shape))).astype(dtype).reshape(shape)
+    rows = x.reshape(-1, shape[-1]).tolist()
+    for function, pick in ((reduce.amax, max), (reduce.amin, min)):
+        wanted = [np.nan if any(v != v for v in row) else pick(row) for row in rows]
+        np.testing.assert_array_equal(function(x, -1).reshape(-1), wanted)
+        assert function(x, -1, True).shape == (*shape[:-1], 1)

@@ -133,7 +133,9 @@ def _row_positions(index: Array, width: int) -> Iterator[tuple[slice, Array]]:
     columns, of what ``index`` names. They are overwritten with the next ones."""
     rows, n = index.shape
     step = min(max(MANY // n, 1), rows)
-    starts = np.repeat(np.arange(0, step * width, width), n).reshape(step, n)  # spread, NumPy would start anew for each row
+    starts = np.repeat(np.arange(0, step * width, width), n).reshape(
+        step, n
+    )  # spread, NumPy would start anew for each row
     positions = np.empty((step, n), INT64)
     for first in range(0, rows, step):
         part = slice(first, first + step)

@@ -50,7 +50,7 @@ def forward(
         g = gates[start : start + size]
         added = recurrent(h[:size])
         cell, out = cells[start : start + size], outputs[start : start + size]
-        if C is not None and C.lstm_step(g, np.ascontiguousarray(added), c[:size], cell, out):
+        if C is not None and C.lstm_step(g, added, c[:size], cell, out):
             h[:size] = out
             c[:size] = cell
             continue
