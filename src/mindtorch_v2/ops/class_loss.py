@@ -18,6 +18,7 @@ from ..kernels import ctc, small
 from ..kernels import loss as kernels
 from ..kernels.checks import is_float, type_name
 from ..kernels.compiled import C
+from ..kernels.totals import SMALL
 from . import composed
 from .arithmetic import over, plus, times
 from .creation import zeros, zeros_like
@@ -228,7 +229,8 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         and not _tap.NAMESPACE["HOOK"]
     ):
         # Nobody sees the operators in between.
-        if C is None and type(self) is type(target) is Tensor and weight is None and not graph_wanted(self):
+        plain = C is None and a.size > SMALL and type(self) is type(target) is Tensor and weight is None
+        if plain and not graph_wanted(self):
             loss = kernels.cross_entropy(a, labels, None, reduction, ignore_index)
             if loss is not None:
                 return make(loss)
