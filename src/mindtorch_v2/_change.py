@@ -27,7 +27,7 @@ def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
     _refuse_graph(op, any_edge(op, given), outs)
     if op.rule is not None:
         _refuse_shared_inputs(outs[0], given)
-    if op.name in _COMPUTED_IN_OUT:
+    if op.name in COMPUTED_IN_OUT:
         given = tuple(
             outs[0].dtype if a.name == "dtype" and v is None else v
             for a, v in zip(op.schema.arguments, given, strict=True)
@@ -71,8 +71,8 @@ def _refuse_shared_inputs(out: Tensor, given: tuple[Any, ...]) -> None:
 
 
 # Reductions that compute in the dtype of `out=`, and other rows whose results are cast to it; elementwise ones are too.
-_COMPUTED_IN_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
-_CAST_TO_OUT = _COMPUTED_IN_OUT | {
+COMPUTED_IN_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
+_CAST_TO_OUT = COMPUTED_IN_OUT | {
     "mean",
     "nanmean",
     "var",
@@ -110,6 +110,18 @@ def _overlap(a: Any, b: Any) -> bool:
     """Whether two arrays without gaps lie in common memory; for others torch does not ask."""
     dense = a.flags.c_contiguous and b.flags.c_contiguous and a.size and b.size
     return bool(dense) and np.may_share_memory(a, b)
+
+
+def write_result(op: Op, out: Tensor, made: Tensor) -> Tensor:
+    """`out` with the result of an op on tensors whose memory it does not share."""
+    if op.kind == "kernel" and (op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT)):
+        _require_dtypes([out], [made._a])
+    if out._a.dtype is made._a.dtype and out._a.shape == made._a.shape and out._a.flags.c_contiguous:
+        out._a[...] = made._a
+        bump(out)
+    else:
+        write_out(out, made._a)
+    return out
 
 
 def composite_out(op: Op, result: Any, out: Any) -> Any:

@@ -29,6 +29,9 @@
 #include "_native/kernels/extremes.h"
 #include "_native/kernels/places.h"
 #include "_native/kernels/sampling.h"
+#include "_native/kernels/values.h"
+#include "_native/kernels/products.h"
+#include "_native/kernels/along.h"
 #include "_native/kernels/shapes.h"
 #define REAL float
 #define KIND F32
@@ -112,10 +115,10 @@ static int find_functions(PyObject *table, PyObject *sample) {
     return fits;
 }
 
-/* setup(sample, numpy, table, dtypes of float64, int64, float16, bfloat16, bool): whether arrays are laid out as assumed;
+/* setup(sample, numpy, table, dtypes of float64, int64, float16, bfloat16, bool, int32): whether arrays are laid out as assumed;
  * sample is a writable (2, 3) array of float32, table what NumPy keeps its functions for C in. */
 static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 8) Py_RETURN_FALSE;
+    if (count != 9) Py_RETURN_FALSE;
     Py_buffer view;
     if (PyObject_GetBuffer(args[0], &view, PyBUF_RECORDS) < 0) return NULL;
     PyObject *descr = PyObject_GetAttrString(args[0], "dtype");
@@ -133,8 +136,8 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count
     if (!fits) Py_RETURN_FALSE;
     half_instructions = has_half_instructions();
     F32 = descr;
-    PyObject **dtypes[] = {&F64, &I64, &F16, &BF16, &BOOL};
-    for (int i = 0; i < 5; i++) *dtypes[i] = Py_NewRef(args[3 + i]);
+    PyObject **dtypes[] = {&F64, &I64, &F16, &BF16, &BOOL, &I32};
+    for (int i = 0; i < 6; i++) *dtypes[i] = Py_NewRef(args[3 + i]);
     for (size_t i = 0; i < sizeof borrowed / sizeof *borrowed; i++)
         if (!(*borrowed[i].function = PyObject_GetAttrString(args[1], borrowed[i].name))) return NULL;
     out_name = PyUnicode_InternFromString("out");
@@ -235,6 +238,13 @@ static PyMethodDef methods[] = {
     METHOD("inside", inside),
     METHOD("nonzero", nonzero),
     METHOD("chosen", chosen),
+    METHOD("same", same),
+    METHOD("gather_along", gather_along),
+    METHOD("put_along", put_along),
+    METHOD("put_slices", put_slices),
+    METHOD("product", product),
+    METHOD("filled", filled),
+    METHOD("converted", converted),
     METHOD("gather", gather),
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),

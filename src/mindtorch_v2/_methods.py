@@ -294,7 +294,8 @@ Tensor.type = _type  # type: ignore[attr-defined]
 
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    return convert.type_as(self, other)
+    quick = convert.converted(self, other) if type(other) in FAST else None
+    return convert.type_as(self, other) if quick is None else quick
 
 
 @method

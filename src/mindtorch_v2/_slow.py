@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpy import ndarray
+from numpy import may_share_memory, ndarray
 
 from . import _tap
-from ._change import composite_out, evaluate_out, mutate
+from ._change import COMPUTED_IN_OUT, composite_out, evaluate_out, mutate, write_result
 from ._codegen import MISSING
 from ._compute import check_arguments, compute, operand, promoted, wrap, wrap_view
 from ._dtype import dtype, get_default_dtype
@@ -31,8 +31,12 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
 
     `args` are the arguments in schema order, then the NumPy spellings, then `out` where the op has one.
     """
-    if op.rule is not None and not NAMESPACE["HOOK"]:
-        made = _elementwise(op, args)
+    if not NAMESPACE["HOOK"] and (op.rule is not None or op.has_out):
+        count = len(op.schema.arguments)
+        if op.has_out and len(args) > count and args[count] is not None:
+            made = _into_out(op, args, count)
+        else:
+            made = _elementwise(op, args) if op.rule is not None else None
         if made is not None:
             return made
     args = _settle_aliases(op, args)
@@ -132,6 +136,54 @@ def _carry_out(op: Op, plan: _Plan, given: tuple[Any, ...]) -> Any:
     except (TypeError, ValueError, RuntimeError, MemoryError):
         return None
     return make(made)
+
+
+# --- results for tensors that are there -------------------------------------------------------------------------------
+
+
+# The arguments of an op that are given by name.
+_named: dict[Op, list[str]] = {}
+# What arguments may be beside tensors, and lists of both, without anybody else having a say.
+_SIMPLE = frozenset((int, float, bool, complex, str, type(None), dtype))
+
+
+def _into_out(op: Op, args: tuple[Any, ...], count: int) -> Any:
+    """`out=` filled with what the op gives for plain tensors without a graph; None for all else. The op's own function is
+    called, so its fast paths serve here too."""
+    out = args[count]
+    if type(out) is not Tensor or type(out._a) is not ndarray or out._ag is not None or out._view is not None:
+        return None
+    if AUTOCAST or op.name in COMPUTED_IN_OUT:
+        return None
+    for spelling in args[count + 1 :]:
+        if spelling is not MISSING:
+            return None
+    if not _stand_apart(args[:count], out):
+        return None
+    if op not in _named:
+        _named[op] = [a.python_name for a in op.schema.arguments if a.kwarg_only]
+    names = _named[op]
+    first = count - len(names)
+    made = op.function(*args[:first], **dict(zip(names, args[first:count]))) if names else op.function(*args[:count])
+    return write_result(op, out, made) if type(made) is Tensor else None
+
+
+def _stand_apart(values: Any, out: Tensor) -> bool:
+    """Whether all are simple, or plain tensors without a graph and without memory that `out` has, too."""
+    for value in values:
+        kind = type(value)
+        if kind in FAST:
+            a, b = value._a, out._a
+            if value._ag is not None or value._view is not None or a is b:
+                return False
+            if (a.base is not None or b.base is not None) and may_share_memory(a, b):
+                return False
+        elif kind is list or kind is tuple:
+            if not _stand_apart(value, out):
+                return False
+        elif kind not in _SIMPLE:
+            return False
+    return True
 
 
 # --- the long way -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Tensors are not known here: a function named `f` returns a new array, `f_` fills
 """
 
 from .continuous import (
+    WIDEST,
     cauchy,
     cauchy_,
     exponential,
@@ -38,6 +39,7 @@ from .sampling import binomial, dirichlet, multinomial, poisson, standard_gamma
 
 __all__ = [
     "DEFAULT_SEED",
+    "WIDEST",
     "Engine",
     "Generator",
     "bernoulli",

@@ -35,7 +35,7 @@ _TWO_PI = 2.0 * math.pi
 _EIGHT = np.dtype("V32")  # eight single precision numbers: moving them whole is faster than by strides
 _ONE, _MINUS_TWO = np.array(1, np.float32), np.array(-2, np.float32)
 _WHOLE_ANGLE = np.array(_TWO_PI, np.float32)
-_WIDEST = 1e38  # bounds up to here are neither too large nor too far apart for single precision
+WIDEST = 1e38  # bounds up to here are neither too large nor too far apart for single precision
 _FEW = 32  # below, plain floats are faster than arrays
 
 
@@ -83,7 +83,7 @@ def uniform_(out: Array, low: float = 0.0, high: float = 1.0, generator: Generat
 def _filled_plainly(out: Array, low: float, high: float, generator: Generator | None) -> bool:
     """Fill a contiguous array of single or double precision at once; False, with nothing drawn, where more is to be done."""
     plain = low == 0.0 and high == 1.0
-    if not plain and (C is None or not -_WIDEST <= low <= high <= _WIDEST):
+    if not plain and (C is None or not -WIDEST <= low <= high <= WIDEST):
         return False
     if out.dtype is FLOAT64 and (C is None or not plain):
         return False

@@ -124,23 +124,29 @@ class Engine:
         self._position, self.next_normal = drawn
         return True
 
-    def pour_normal(self, out: npt.NDArray[Any]) -> bool:
-        """Fill a new array with standard normal numbers; False where nothing is compiled that does it."""
+    def pour_normal(self, out: npt.NDArray[Any], mean: float = 0.0, std: float = 1.0) -> bool:
+        """Fill an array with normal numbers; False, with nothing drawn, where nothing is compiled that does it."""
         block = self._block
         if block is None or not out.size:
             return False
         with self.lock:
-            self._position, self.next_normal = C.random_normals(block, self._position, self.next_normal, out, 0.0, 1.0)
+            drawn = C.random_normals(block, self._position, self.next_normal, out, mean, std)
+            if drawn is None:
+                return False
+            self._position, self.next_normal = drawn
             self._fresh = False
         return True
 
     def pour_uniform(self, out: npt.NDArray[Any]) -> bool:
-        """The same with uniform numbers."""
+        """The same with uniform numbers from [0, 1), into an array of floats."""
         block = self._block
         if block is None or not out.size:
             return False
         with self.lock:
-            self._position = C.random_words(block, self._position, out)
+            position = C.random_words(block, self._position, out)
+            if position is None:
+                return False
+            self._position = position
             self._fresh = False
         return True
 

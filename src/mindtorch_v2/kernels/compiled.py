@@ -27,7 +27,7 @@ def _load() -> Any:
         table = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     except (ImportError, AttributeError):
         return None
-    dtypes = (np.dtype(t) for t in (np.float64, np.int64, np.float16, ml_dtypes.bfloat16, np.bool_))
+    dtypes = (np.dtype(t) for t in (np.float64, np.int64, np.float16, ml_dtypes.bfloat16, np.bool_, np.int32))
     return module if module.setup(np.zeros((2, 3), F32), np, table, *dtypes) else None
 
 

@@ -209,6 +209,34 @@ def conv_forward(
     return _correlate(x, w, _geometry(stride, padding, dilation, groups), shape, bias)
 
 
+@functools.lru_cache(maxsize=512)
+def _few_outputs(
+    x_shape: Shape,
+    w_shape: Shape,
+    bias_shape: Shape | None,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    groups: int,
+) -> Shape | None:
+    """The shape of ``conv_forward``'s result where it takes few products of lines or planes, else None."""
+    check_conv(x_shape, w_shape, bias_shape, stride, padding, dilation, groups)
+    shape = conv_output_shape(x_shape, w_shape, stride, padding, dilation)
+    few = len(w_shape) <= 4 and 0 < math.prod(shape) * math.prod(w_shape[1:]) <= FEW_PRODUCTS
+    return shape if few and all(type(n) is int for n in shape) else None
+
+
+def conv_few(
+    x: Array, w: Array, stride: Shape, padding: Shape, dilation: Shape, groups: int, bias: Array | None
+) -> Array | None:
+    """``conv_forward`` of few products with the fewest calls; None where no compiled loop takes the arrays."""
+    shape = _few_outputs(x.shape, w.shape, None if bias is None else bias.shape, stride, padding, dilation, groups)
+    if shape is None:
+        return None
+    out = np.empty(shape, x.dtype)
+    return out if C.convolve(w.shape[2:], stride, padding, dilation, x, out, w, bias, groups, GATHER) else None
+
+
 def _is_one_place(x: Array, w: Array, stride: Shape, padding: Shape, groups: int) -> bool:
     """Whether windows of a small input are of one place each."""
     plain = groups == 1 and 0 < x.size <= FEW and w.size > 0

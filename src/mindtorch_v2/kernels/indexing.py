@@ -25,6 +25,7 @@ INT64 = np.dtype(np.int64)
 UNSIGNED = {INT64: np.uint64, np.dtype(np.int32): np.uint32}
 # More indices than this are taken some rows at a time, so that positions made of them stay in the cache.
 MANY = 1 << 15
+FEW = 4096  # elements, up to which one compiled call does all
 Number: TypeAlias = bool | int | float | complex
 
 
@@ -102,8 +103,20 @@ def _lines(a: Array) -> Array:
 # ---------------------------------------------------------------------------------------------------- gather, scatter
 
 
+def _put_few(
+    put: Any, a: Array, dim: int, index: Array, source: Array | Number, adds: bool, out: Array | None
+) -> Array | None:
+    """``a``, or a copy of it, with few values put or added by a compiled loop; None where that does not take them."""
+    if a.size > FEW:
+        return None
+    result = a.copy() if out is None else out
+    return result if put(result, dim, index, source, adds) else None
+
+
 def gather(a: Array, dim: int, index: Array) -> Array:
     """``out[i][j] = a[index[i][j]][j]`` for ``dim`` 0, and likewise for others."""
+    if C is not None and (few := C.gather_along(a, dim, index)) is not None:
+        return np.asarray(few)
     axis = wrap_dim(dim, a.ndim)
     if index.size == 0:
         return np.empty(index.shape, a.dtype)
@@ -219,6 +232,10 @@ def scatter(
     """
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
+    if C is not None and reduce is None:
+        few = _put_few(C.put_along, a, dim, index, src, False, out)
+        if few is not None:
+            return few
     flat, where, part = _scatter_target(a, dim, index, src if isinstance(src, np.ndarray) else None, out)
     values: Any = np.asarray(src).astype(a.dtype) if part is None else part
     if reduce is None:
@@ -237,6 +254,9 @@ def _last(dim: int, a: Array, index: Array, src: Array) -> bool:
 
 def scatter_add(a: Array, dim: int, index: Array, src: Array, *, out: Array | None = None) -> Array:
     """``a`` with ``src`` added where ``index`` says along ``dim``."""
+    few = None if C is None else _put_few(C.put_along, a, dim, index, src, True, out)
+    if few is not None:
+        return few
     if C is not None and out is None and _last(dim, a, index, src):
         result = a.copy()
         if C.add_places(result, index, src):
@@ -333,6 +353,10 @@ def index_select(a: Array, dim: int, index: Array, *, out: Array | None = None) 
 
 def index_add(a: Array, dim: int, index: Array, source: Array, *, alpha: Number = 1, out: Array | None = None) -> Array:
     """``a`` with ``alpha`` times the slices of ``source`` added to the slices that ``index`` names."""
+    if C is not None and alpha == 1:
+        few = _put_few(C.put_slices, a, dim, index, source, True, out)
+        if few is not None:
+            return few
     axis = wrap_dim(dim, a.ndim)
     _check_index_add(a, axis, index, source)
     added = wide(source)
@@ -378,6 +402,9 @@ def _check_index_add(a: Array, axis: int, index: Array, source: Array) -> None:
 
 def index_copy(a: Array, dim: int, index: Array, source: Array, *, out: Array | None = None) -> Array:
     """``a`` with the slices that ``index`` names replaced by those of ``source``."""
+    few = None if C is None else _put_few(C.put_slices, a, dim, index, source, False, out)
+    if few is not None:
+        return few
     axis = wrap_dim(dim, a.ndim)
     _check_index_copy(a, axis, index, source)
     result = a.copy() if out is None else out
@@ -420,6 +447,10 @@ def _check_index_copy(a: Array, axis: int, index: Array, source: Array) -> None:
 
 def index_fill(a: Array, dim: int, index: Array, value: Array | Number, *, out: Array | None = None) -> Array:
     """``a`` with the slices that ``index`` names (negative ones count from the end) filled with ``value``."""
+    if C is not None and not isinstance(value, np.ndarray):
+        few = _put_few(C.put_slices, a, dim, index, value, False, out)
+        if few is not None:
+            return few
     if index.dtype != INT64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     axis = wrap_dim(dim, a.ndim)

@@ -16,15 +16,32 @@ from .._op import composite, op, value
 from .._storage import Storage, mark_inference
 from .._tensor import FAST, LAZY, Conjugated, Tensor, alias, make, settle_class, storage_of
 from ..autograd import grad_mode
+from ..kernels.compiled import C
 from . import creation
 from .data import array_of, recast, usable
 from .view import _detach, _detach_, is_contiguous
 from .view import copied as rearranged
 
-# Conversions that raise no flags of floating point, and keep the order in memory.
+# Conversions that raise no flags of floating point, and keep the order in memory: those of the compiled loop, or a few.
+_TO_DTYPE = "device is None and memory_format is None and dtype is not None and input._a.flags.c_contiguous"
 _WITHOUT_FLAGS = (
-    "device is None and memory_format is None and dtype is not None and (input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
-    " or dtype.np is F64 and input._a.dtype is F32 or dtype.np is BOOL and input._a.dtype.kind in 'if') and input._a.flags.c_contiguous"
+    "(input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
+    " or dtype.np is F64 and input._a.dtype is F32 or dtype.np is BOOL and input._a.dtype.kind in 'if')"
+)
+_COMPILED = "input._a.dtype.char in 'fdlqi?' and dtype.np.char in 'fdlqi?'"
+
+
+def _to_known(a: Any, dtype: DType, *rest: Any) -> Any:
+    made = C.converted(a, dtype.np)
+    if made is None:
+        raise ValueError  # the long way knows all types
+    return made
+
+
+_QUICKLY: Any = (
+    (f"{_TO_DTYPE} and {_WITHOUT_FLAGS}", lambda a, dtype, *rest: a.astype(dtype.np))
+    if C is None
+    else (f"{_TO_DTYPE} and {_COMPILED}", _to_known)
 )
 
 
@@ -32,7 +49,7 @@ _WITHOUT_FLAGS = (
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     out=False,
-    fast=(_WITHOUT_FLAGS, lambda a, dtype, *rest: a.astype(dtype.np)),
+    fast=_QUICKLY,
     self=lambda g, self_dtype: to_dtype(g, self_dtype),
 )
 def _to_copy(
@@ -95,7 +112,7 @@ to_dtype = _to_dtype.function
 type_as = _type_as.function
 
 
-def _converted(t: Tensor, wanted: Any) -> Tensor | None:
+def converted(t: Tensor, wanted: Any) -> Tensor | None:
     """What `to` gives for a plain tensor that nobody watches, and a dtype or the CPU; None for all else."""
     if _tap.NAMESPACE["HOOK"] or type(t) not in FAST:
         return None
@@ -116,8 +133,8 @@ def _converted_by(t: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> 
     elif args:
         return None
     if dtype is None or device is None:
-        return _converted(t, device if dtype is None else dtype)
-    return _converted(t, dtype) if _device.is_plain_cpu(device) and type(dtype) is DType else None
+        return converted(t, device if dtype is None else dtype)
+    return converted(t, dtype) if _device.is_plain_cpu(device) and type(dtype) is DType else None
 
 
 @front("to")
@@ -126,7 +143,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     """The tensor in another dtype or on another device; itself where nothing changes."""
     if memory_format is other is None and not copy and len(args) < 3:
         plain = len(args) == 1 and dtype is None and device is None
-        quick = _converted(self, args[0]) if plain else _converted_by(self, args, dtype, device)
+        quick = converted(self, args[0]) if plain else _converted_by(self, args, dtype, device)
         if quick is not None:
             return quick
     flags: list[Any] = []
@@ -160,7 +177,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
 
 def _cast_method(name: str, d: DType) -> None:
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        quick = _converted(self, d) if memory_format is None else to(self, d, memory_format=memory_format)
+        quick = converted(self, d) if memory_format is None else to(self, d, memory_format=memory_format)
         return _to_dtype.function(self, d) if quick is None else quick
 
     cast.__name__ = cast.__qualname__ = name

@@ -19,6 +19,7 @@ from .._front import front
 from .._tensor import make
 from ..kernels import conv
 from ..kernels.checks import not_implemented
+from ..kernels.compiled import C
 from ..kernels.fold import Shape
 from .matrix import cpp_name
 from .network import composite, explicit, op
@@ -43,6 +44,10 @@ def _check_types(x: Any, weight: Any, bias: Any) -> None:
 def _convolved(x: Any, weight: Any, bias: Any, stride: Shape, padding: Shape, dilation: Shape, transposed: bool,
                output_padding: Shape, groups: int) -> Any:  # fmt: skip
     _check_types(x, weight, bias)
+    if C is not None and not transposed and x.ndim == weight.ndim and type(stride) is type(padding) is tuple:
+        made = conv.conv_few(x, weight, stride, padding, dilation, groups, bias) if type(dilation) is tuple else None
+        if made is not None:
+            return made
     sizes = [expanded(v, weight.ndim - 2) for v in (stride, padding, dilation, output_padding)]
     stride, padding, dilation, output_padding = sizes
     if transposed:
@@ -324,7 +329,13 @@ def _conv_rows(ndim: int) -> Any:
     first = f"Tensor input, Tensor weight, Tensor? bias=None, int[] stride={ones}"
     last = f"int[] dilation={ones}, int groups=1) -> Tensor"
     flops = _flops if ndim == 2 else None
-    row = composite(f"{name}({first}, int[] padding={nothing}, {last}", flops=flops)(body).function
+
+    def batch(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        """`body` where the input is a batch."""
+        return convolution(input, weight, bias, stride, padding, dilation, False, no_more, groups)
+
+    schema = f"{name}({first}, int[] padding={nothing}, {last}"
+    row = composite(schema, flops=flops, fast=(f"input._a.ndim == {ndim + 2}", batch))(body).function
     mode_row = composite(f'{name}.padding({first}, str padding="valid", {last}')(mode_body).function
 
     def convolve(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,

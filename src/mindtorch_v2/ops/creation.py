@@ -366,7 +366,21 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
     return _finish(_scalar_tensor.function(value, dtype=dtype, device=device), requires_grad)
 
 
-def _like_front(name: str, function: Any) -> Any:
+def _like_front(name: str, function: Any, value: int | None = None) -> Any:
+    """`zeros_like` and its kind; `value` is what fills where no argument says."""
+
+    def quickly(input: Tensor, dtype: Any, device: Any) -> Tensor | None:
+        """A new tensor on the CPU that nobody records, of another dtype; else None."""
+        known = quick_dtype(input.dtype if dtype is None else dtype, _device.CPU if device is None else device)
+        if known is None or not input._a.flags.c_contiguous:
+            return None
+        if value == 0:
+            return make(np.zeros(input._a.shape, known))
+        made = np.empty(input._a.shape, known)
+        if value is not None:
+            made.fill(value)
+        return make(made)
+
     def like(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **kw: Any) -> Tensor:  # fmt: skip
         if type(input) in FAST and not (kw or requires_grad) and dtype is device is memory_format is None:
@@ -374,6 +388,14 @@ def _like_front(name: str, function: Any) -> Any:
                 return function(input)
             if type(args[0]) in _QUICK_VALUES:
                 return function(input, *args)
+        elif (
+            name != "full_like"
+            and type(input) in FAST
+            and not (args or kw or requires_grad or memory_format is not None)
+        ):
+            quick = quickly(input, dtype, device)
+            if quick is not None:
+                return quick
         if args:
             args = tuple([a._a.item() if isinstance(a, Tensor) else a for a in args])
         t = settle_class(function(input, *args, dtype=dtype, device=device, memory_format=memory_format, **kw))
@@ -383,13 +405,13 @@ def _like_front(name: str, function: Any) -> Any:
     return front(name)(like)
 
 
-for _name, _function in (
-    ("ones_like", ones_like),
-    ("zeros_like", zeros_like),
-    ("empty_like", empty_like),
-    ("full_like", full_like),
+for _name, _function, _value in (
+    ("ones_like", ones_like, 1),
+    ("zeros_like", zeros_like, 0),
+    ("empty_like", empty_like, None),
+    ("full_like", full_like, None),
 ):
-    _like_front(_name, _function)
+    _like_front(_name, _function, _value)
 
 
 @front("empty_strided")

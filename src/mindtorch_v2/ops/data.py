@@ -22,8 +22,8 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 def array_of(data: Any, d: Any) -> Any:
     """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
-    if d is None:
-        plain = _plain_array(data)
+    if d is None or d is _dtype.float32 or d is _dtype.int64:
+        plain = _plain_array(data, d)
         if plain is not None:
             return plain
     wanted: DType | None = _dtype.as_dtype(d)
@@ -47,8 +47,9 @@ def array_of(data: Any, d: Any) -> Any:
     return a if a.dtype == wanted.np else _cast(a, wanted)
 
 
-def _plain_array(data: Any) -> Any:
-    """An array of a Python number, or of a list of nothing but floats or integers, or of such lists; None for all else."""
+def _plain_array(data: Any, d: DType | None) -> Any:
+    """An array of a Python number, or of a list of nothing but floats or integers, or of such lists; None for all else, and
+    for what is not of the dtype that is wanted."""
     kind = type(data)
     if kind is list and data:
         kinds = set(map(type, data))
@@ -58,10 +59,10 @@ def _plain_array(data: Any) -> Any:
             return None
         kind = kinds.pop()
     try:
-        if kind is float:
+        if kind is float and d is not _dtype.int64:
             with quiet():
-                return np.array(data, _dtype.get_default_dtype().np)
-        if kind is int:
+                return np.array(data, (d or _dtype.get_default_dtype()).np)
+        if kind is int and d is not _dtype.float32:
             a = np.array(data)
             return a if a.dtype is _INT64 else None
     except ValueError:  # the long way says which rows do not fit
@@ -94,11 +95,7 @@ def recast(a: Any, to: np.dtype[Any]) -> Any:
 
 def _truncated(a: Any, to: np.dtype[Any]) -> Any:
     """Floats as integers; small types wrap around through int64 as C does."""
-    if to.itemsize < 8:
-        if to.itemsize == 4 and a.size > 4096 and np.min(a) >= -(2.0**31) and np.max(a) < 2.0**31:
-            return a.astype(to)
-        return a.astype(np.int64).astype(to)
-    return a.astype(to)
+    return a.astype(np.int64).astype(to) if to.itemsize < 4 else a.astype(to)
 
 
 def _leaf(data: Any) -> Any:

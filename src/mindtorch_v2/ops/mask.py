@@ -141,8 +141,11 @@ def where(
     condition: Any, input: Any = _MISSING, other: Any = _MISSING, *, self: Any = _MISSING, out: Any = None
 ) -> Any:
     """Elements of `input` where `condition` holds, of `other` elsewhere; alone, the positions where it holds."""
-    if type(input) is Tensor and type(other) is Tensor and type(condition) is Tensor:
-        return _where.function(condition, input, other, out=out)
+    if type(input) is Tensor and type(condition) is Tensor:
+        if type(other) is Tensor:
+            return _where.function(condition, input, other, out=out)
+        if (type(other) is float or type(other) is int) and out is None and not _tap.NAMESPACE["HOOK"]:
+            return _where.function(condition, input, _plain_number(other, input))
     if self is not _MISSING and input is _MISSING:
         input = self
     if input is _MISSING and other is _MISSING and isinstance(condition, Tensor):
@@ -221,6 +224,12 @@ def _masked_fill_array(a: Any, mask: Any, value: Any) -> Any:
     return filled if filled.flags.c_contiguous else filled.copy()
 
 
+def _filled_quickly(a: Any, mask: Any, value: Any) -> Any:
+    """`_masked_fill_array` by the compiled loop, where that knows the arrays and the number."""
+    made = C.filled(a, mask, value, False)
+    return _masked_fill_array(a, mask, value) if made is None else made
+
+
 def _filled_copy(a: Any, mask: Any, value: Any) -> Any:
     """`_masked_fill_array` with a mask of the same shape."""
     filled = a.copy()
@@ -234,7 +243,12 @@ _OF_ONE_SHAPE = (
 )
 
 
+_FILLED_COPY: Any = (_OF_ONE_SHAPE, _filled_copy) if C is None else ("input._a.flags.c_contiguous", _filled_quickly)
+
+
 def _masked_fill_into(a: Any, mask: Any, value: Any) -> None:
+    if C is not None and C.filled(a, mask, value, True) is not None:
+        return
     _check_mask(mask)
     if a.size < 2048 and a.shape == mask.shape and type(a) is type(mask) is np.ndarray and a.flags.c_contiguous:
         np.putmask(a, mask, _fill_value(a, value))
@@ -282,7 +296,7 @@ def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tup
         node=node,
         out=False,
         calls=called,
-        fast=(_OF_ONE_SHAPE, _filled_copy),
+        fast=_FILLED_COPY,
         **formulas,
     )(lambda a, mask, value: _masked_fill_array(a, mask, value))
     return functional, in_place
@@ -293,8 +307,6 @@ _BY_TENSOR = _masked_fill_rows("Tensor", "MaskedFillBackward1", _KEEP_VALUE)
 
 
 def _fill_rows(value: Any, name: str, mask: Any) -> tuple[Any, Any]:
-    if type(value) is float or type(value) is int:
-        return _BY_NUMBER
     if isinstance(value, Tensor):
         return _BY_TENSOR
     if not isinstance(value, (int, float, complex, np.number, np.bool_)):
@@ -309,12 +321,16 @@ def _fill_rows(value: Any, name: str, mask: Any) -> tuple[Any, Any]:
 @front("masked_fill")
 def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
     """A copy with `value` where `mask` is true."""
+    if type(value) is float or type(value) is int:
+        return _BY_NUMBER[0].function(input, mask, value)
     return _fill_rows(value, "masked_fill", mask)[0].function(input, mask, value)
 
 
 @front("masked_fill_")
 def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
     """Write `value` where `mask` is true."""
+    if type(value) is float or type(value) is int:
+        return _BY_NUMBER[1].function(input, mask, value)
     return _fill_rows(value, "masked_fill_", mask)[1].function(input, mask, value)
 
 

@@ -17,7 +17,7 @@ from .._op import composite, in_place, op
 from .._tensor import FAST, Tensor, make
 from ..autograd import grad_mode, graph
 from ..kernels.checks import not_implemented, type_name
-from ..kernels.compiled import stand_in
+from ..kernels.compiled import C, stand_in
 from ..kernels.precision import cast, is_half, wide
 from ..kernels.products import FEW_ROWS, WORTH_TURNING, times, times_plus
 from .creation import empty
@@ -360,6 +360,12 @@ addr_ = in_place(addr_row)
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 
+def _batches(a: Any, b: Any) -> Any:
+    """The products of as many matrices."""
+    made = None if C is None else C.product(a, b)
+    return np.matmul(a, b) if made is None else made
+
+
 def _check_batches(name: str, a: Any, b: Any) -> None:
     for label, x in (("batch1", a), ("batch2", b)):
         if x.ndim != 3:
@@ -376,7 +382,7 @@ def _check_batches(name: str, a: Any, b: Any) -> None:
 
 @op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
-    fast=(_PLAIN_BATCHES, np.matmul),
+    fast=(_PLAIN_BATCHES, _batches),
     flops=lambda i: 2 * math.prod(i.shapes[0]) * i.shapes[1][2],
     self=lambda g, mat2: bmm(g, conj(transpose(mat2, 1, 2))),
     mat2=lambda g, self: bmm(conj(transpose(self, 1, 2)), g),
@@ -468,8 +474,10 @@ def _matmul(self: Any, other: Any) -> Any:
         if not _tap.NAMESPACE["HOOK"] and not graph_wanted(self, other) and _multiplies(self._a, other._a):
             return make(self._a.dot(other._a))
         return mm(unsqueeze(self, 0), other).squeeze_(0)
-    if n == 2 and not _tap.NAMESPACE["HOOK"] and self._a.flags.c_contiguous and not graph_wanted(self, other):
-        if _multiplies(self._a, other._a):
+    if n == 2 and not _tap.NAMESPACE["HOOK"] and not graph_wanted(self, other):
+        if C is not None and (made := C.product(self._a, other._a)) is not None:
+            return make(made)
+        if self._a.flags.c_contiguous and _multiplies(self._a, other._a):
             *lead, last = self._a.shape
             return make(product(self._a.reshape(math.prod(lead), last), other._a).reshape(*lead, other._a.shape[1]))
     if _folds(self, other):
@@ -508,7 +516,10 @@ def _folded(self: Any, other: Any) -> Any:
 
 
 def graph_wanted(*tensors: Any) -> bool:
-    return {graph.edge(x) for x in tensors} != {None} and grad_mode.is_grad_enabled()
+    for x in tensors:
+        if (x._ag if x._view is None else graph.edge(x)) is not None:
+            return grad_mode.is_grad_enabled()
+    return False
 
 
 def _multiplies(a: Any, b: Any) -> bool:
@@ -532,7 +543,7 @@ def _batched(self: Any, other: Any) -> Any:
             return matmul(self, other.squeeze(0))
     quiet = not _tap.NAMESPACE["HOOK"]
     if quiet and not graph_wanted(self, other) and _multiplies(self._a, other._a):
-        return make(np.matmul(self._a, other._a))
+        return make(_batches(self._a, other._a))
     batch = batch_a
     if batch_a != batch_b:
         try:

@@ -271,6 +271,12 @@ max_unpool2d, max_unpool3d = _max_unpool2d.function, _max_unpool3d.function
 # --- averages ---------------------------------------------------------------------------------------------------------
 
 
+_FEW_MEANS = (
+    f"input._a.size <= {pool.FEW} and (input._a.dtype is F32 or input._a.dtype is F64) and input._a.flags.c_contiguous"
+    " and type(kernel_size) is tuple and type(stride) is tuple and type(padding) is tuple"
+)
+
+
 def _avg_pool(n: int) -> Any:
     """Rows of avg_pool2d or avg_pool3d and of its gradient."""
     name = f"avg_pool{n}d"
@@ -292,9 +298,19 @@ def _avg_pool(n: int) -> Any:
     def few(shape: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, divisor: Any) -> pool.Few:
         return pool.few_means(shape, *_sizes(name, n, kernel_size, stride, padding), ceil_mode, divisor)
 
+    def quickly(
+        x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, padded: bool, divisor: Any
+    ) -> Any:
+        windows, shape = few(x.shape, kernel_size, stride, padding, ceil_mode, divisor)
+        made = np.empty(shape, x.dtype)
+        if not C.avg_pool(*windows, x, made, padded, divisor or 0):
+            raise ValueError  # the long way takes all arrays
+        return made
+
     @op(
         f"{name}(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        fast=(_FEW_MEANS, quickly) if n == 2 and C is not None else None,
         self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
             backward.function(g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         ),

@@ -13,6 +13,7 @@ from .._meta import MetaArray, meta
 from .._op import composite, mutating, op
 from .._tensor import Tensor, make
 from ..autograd import graph
+from ..kernels.compiled import C
 from . import creation
 from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype, zeros_like
 
@@ -33,17 +34,45 @@ def _quiet(function: Any) -> Any:
     return kernel
 
 
-def _fill_row(schema: str, function: Any, **options: Any) -> Any:
-    return mutating(schema, self=lambda g: zeros_like(g), **options)(_quiet(function)).function
+def _fill_row(schema: str, function: Any, pour: Any = None) -> Any:
+    """The row of a fill; `pour` is what may do it at once."""
+    kernel = _quiet(function)
+    return mutating(schema, self=lambda g: zeros_like(g))(kernel if pour is None else _quickly(kernel, pour)).function
+
+
+def _quickly(fill: Any, pour: Any) -> Any:
+    """`fill` with two plain numbers, in one compiled call where that takes the array."""
+
+    def kernel(a: Any, first: Any, second: Any, generator: Any) -> None:
+        if (type(first) is float or type(first) is int) and (type(second) is float or type(second) is int):
+            if type(a) is np.ndarray and pour(_engine_of(generator), a, first, second):
+                return
+        fill(a, first, second, generator)
+
+    return kernel
+
+
+def _pour_uniform(engine: _random.Engine, a: Any, low: float, high: float) -> bool:
+    if low == 0 and high == 1:
+        return (a.dtype is _F32 or a.dtype is _F64) and engine.pour_uniform(a)
+    if a.dtype is not _F32 or not -_random.WIDEST <= low <= high <= _random.WIDEST or not engine.pour_uniform(a):
+        return False
+    return bool(C.stretch(a, low, high))
+
+
+def _pour_normal(engine: _random.Engine, a: Any, mean: float, std: float) -> bool:
+    return std >= 0 and engine.pour_normal(a, mean, std)
 
 
 uniform_ = _fill_row(
     "uniform_(Tensor(a!) self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.uniform_,
+    _pour_uniform,
 )
 normal_ = _fill_row(
     "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.normal_,
+    _pour_normal,
 )
 exponential_ = _fill_row(
     "exponential_(Tensor(a!) self, float lambd=1.0, *, Generator? generator=None) -> Tensor(a!)", _random.exponential_
@@ -175,7 +204,7 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
                 np_type = creation.quick_dtype(dtype, device)
             if np_type is _F32 or np_type is _F64:
                 try:
-                    blank = np.empty(size[0] if len(size) == 1 and type(size[0]) is tuple else size, np_type)
+                    blank = np.empty(size[0] if len(size) == 1 and isinstance(size[0], tuple) else size, np_type)
                 except (TypeError, ValueError, MemoryError):
                     pass  # the long way says what is wrong
                 else:
@@ -211,11 +240,18 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
             return made
         return draw(made.shape, made.dtype) if made.flags.c_contiguous else fill(make(made))._a
 
+    def like_itself(a: Any, *rest: Any) -> Any:
+        if a.dtype is _F32 or a.dtype is _F64:
+            blank = np.empty(a.shape, a.dtype)
+            if pour(_engine_of(None), blank):
+                return blank
+        return draw(a.shape, a.dtype)
+
     like_row = op(
         f"{name}_like({creation._LIKE}) -> Tensor",
         out=False,
         calls=like_call,
-        fast=(f"{creation._LIKE_ITSELF} and input._a.flags.c_contiguous", lambda a, *rest: draw(a.shape, a.dtype)),
+        fast=(f"{creation._LIKE_ITSELF} and input._a.flags.c_contiguous", like_itself),
     )(like_kernel)
     like.__name__ = like.__qualname__ = f"{name}_like"
     front(like.__name__)(like)
@@ -303,7 +339,7 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     """Integers from [low, high); low is 0 where it is not given."""
     if low is high is size is out is None and not requires_grad and 2 <= len(args) <= 3:
         first, last = (0, args[0]) if len(args) == 2 else args[:2]
-        if type(args[-1]) is tuple and type(first) is type(last) is int:
+        if isinstance(args[-1], tuple) and type(first) is type(last) is int:
             quick = _quick_draw(_random.randint, args[-1], dtype, device, first, last, generator)
             if quick is not None:
                 return quick

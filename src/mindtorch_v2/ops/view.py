@@ -229,9 +229,10 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     if start == end:
         return self
     if start == 0 and end == n - 1:
-        return reshaped(self, (self._a.size,))
-    merged = math.prod(shape[start : end + 1])
-    return reshaped(self, (*shape[:start], merged, *shape[end + 1 :]))
+        size: tuple[int, ...] = (self._a.size,)
+    else:
+        size = (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
+    return _view_ints(self, size) if self._a.flags.c_contiguous else reshaped(self, size)
 
 
 flatten = _flatten.function

@@ -14,7 +14,7 @@ typedef struct {
 enum { CONTIGUOUS = 0x1, ALIGNED = 0x100, WRITEABLE = 0x400 };
 
 static PyTypeObject *array_type;
-static PyObject *F32, *F64, *I64, *F16, *BF16, *BOOL;
+static PyObject *F32, *F64, *I64, *F16, *BF16, *BOOL, *I32;
 
 /* An uninitialised array of the shape of another and of the type given (a reference that is taken over), or of its own
  * type: NumPy's function, at its place in the table of functions that NumPy's ABI fixes. */

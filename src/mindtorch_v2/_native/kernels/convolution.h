@@ -55,6 +55,10 @@ static PyObject *NAMED(convolve)(PyObject *module, PyObject *const *args, Py_ssi
     Py_ssize_t place = s.size[0] * s.size[1], window = s.count[0] * s.count[1], taps = s.kernel[0] * s.kernel[1];
     if (s.stride[0] < 1 || s.stride[1] < 1 || b->dimensions[0] != images || count_of(args[6]) != outputs * own * taps)
         Py_RETURN_FALSE;
+    if (taps == 1 && s.stride[0] == 1 && s.stride[1] == 1 && s.padding[0] == 0 && s.padding[1] == 0 && place == window) {
+        s.size[0] = s.count[0] = 1; /* windows of one place: a plane is a line */
+        s.size[1] = s.count[1] = place;
+    }
     if (args[7] != Py_None && count_of(args[7]) != (what == NAMED(SPREAD) ? inputs : outputs)) Py_RETURN_FALSE;
     REAL *x = (REAL *)a->data, *out = (REAL *)b->data, *weight = (REAL *)c->data;
     const REAL *bias = args[7] == Py_None ? NULL : data_of(args[7]);

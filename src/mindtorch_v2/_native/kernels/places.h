@@ -172,19 +172,30 @@ typedef struct {
 CHOOSE(choose_f32, int32_t)
 CHOOSE(choose_f64, int64_t)
 
-/* chosen(mask, x, y): an array with the element of x where the mask holds, else that of y; None where it does not know the
- * arrays. */
+/* The same where x or y is one number for all places. */
+#define CHOOSE_NUMBER(TYPE)                                                                                            \
+    for (Py_ssize_t i = 0; i < n; i++)                                                                                 \
+        ((TYPE *)c->out)[i] = c->mask[i] ? ((const TYPE *)c->x)[i * x_step] : ((const TYPE *)c->y)[i * y_step];
+
+static void choose_numbers(const Choice *c, Py_ssize_t n, int wide, int x_step, int y_step) {
+    if (wide) { CHOOSE_NUMBER(int64_t) } else { CHOOSE_NUMBER(int32_t) }
+}
+
+/* chosen(mask, x, y): an array with the element of x where the mask holds, else that of y; x and y may be without
+ * dimensions. None where it does not know the arrays. */
 static PyObject *chosen(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     PyObject *descr = count == 3 && Py_TYPE(args[1]) == array_type ? ((Array *)args[1])->descr : NULL;
     if (descr == NULL || (descr != F32 && descr != F64 && descr != I64)) Py_RETURN_NONE;
     if (!readable(args[0], BOOL) || !readable(args[1], descr) || !readable(args[2], descr)) Py_RETURN_NONE;
-    if (!of_one_shape(args[0], args[1]) || !of_one_shape(args[0], args[2])) Py_RETURN_NONE;
-    PyObject *out = new_like(args[1], KEEP_ORDER, NULL, 0);
+    int x_step = ((Array *)args[1])->nd > 0, y_step = ((Array *)args[2])->nd > 0;
+    if ((x_step && !of_one_shape(args[0], args[1])) || (y_step && !of_one_shape(args[0], args[2]))) Py_RETURN_NONE;
+    PyObject *out = new_like(args[0], KEEP_ORDER, Py_NewRef(descr), 0);
     if (!out) return NULL;
     Py_ssize_t n = count_of(out);
     Choice work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), data_of(out)};
     BEGIN(n)
-    run(descr == F32 ? choose_f32 : choose_f64, &work, n, 1, LIGHT);
+    if (x_step && y_step) run(descr == F32 ? choose_f32 : choose_f64, &work, n, 1, LIGHT);
+    else choose_numbers(&work, n, descr != F32, x_step, y_step);
     END
     return out;
 }

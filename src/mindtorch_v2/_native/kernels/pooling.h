@@ -76,6 +76,30 @@ static void NAMED(mean_windows)(REAL *x, REAL *out, const Windows *w, int padded
         }
 }
 
+/* Whether all windows lie inside, none of them reaching beyond an edge. */
+INLINE int NAMED(all_whole)(const Windows *w) {
+    for (int i = 0; i < 2; i++)
+        if (w->padding[i] || w->stride[i] < 1 || w->dilation[i] != 1 ||
+            (w->count[i] - 1) * w->stride[i] + w->kernel[i] > w->size[i])
+            return 0;
+    return 1;
+}
+
+/* The same sums, divided, where all windows are whole. */
+static void NAMED(mean_whole)(const REAL *x, REAL *out, const Windows *w, REAL by) {
+    Py_ssize_t width = w->size[1];
+    for (Py_ssize_t plane = 0; plane < w->planes; plane++, x += w->size[0] * width)
+        for (Py_ssize_t row = 0; row < w->count[0]; row++) {
+            const REAL *window = x + row * w->stride[0] * width;
+            for (Py_ssize_t column = 0; column < w->count[1]; column++, window += w->stride[1]) {
+                REAL sum = 0.0f;
+                for (Py_ssize_t i = 0; i < w->kernel[0]; i++)
+                    for (Py_ssize_t j = 0; j < w->kernel[1]; j++) sum += window[i * width + j];
+                *out++ = sum / by;
+            }
+        }
+}
+
 INLINE PyObject *NAMED(mean_pool)(PyObject *const *args, Py_ssize_t count, int backwards) {
     Windows w;
     if (count != 8 || !PyLong_Check(args[6]) || !PyLong_Check(args[7])) Py_RETURN_FALSE;
@@ -88,6 +112,10 @@ INLINE PyObject *NAMED(mean_pool)(PyObject *const *args, Py_ssize_t count, int b
     Py_ssize_t divisor = PyLong_AsSsize_t(args[7]);
     if (divisor == -1 && PyErr_Occurred()) return NULL;
     if (backwards) memset(data_of(x), 0, count_of(x) * sizeof(REAL));
+    if (!backwards && NAMED(all_whole)(&w)) {
+        NAMED(mean_whole)(data_of(x), data_of(out), &w, (REAL)(divisor ? divisor : w.kernel[0] * w.kernel[1]));
+        Py_RETURN_TRUE;
+    }
     NAMED(mean_windows)(data_of(x), data_of(out), &w, PyObject_IsTrue(args[6]), divisor, backwards);
     Py_RETURN_TRUE;
 }

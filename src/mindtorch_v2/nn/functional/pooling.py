@@ -35,8 +35,10 @@ def _sizes(n: int, kernel_size: Any, stride: Any, *rest: Any) -> list[tuple[int,
 def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Any:  # fmt: skip
     """The mean of each window of a plane."""
-    sizes = _sizes(2, kernel_size, stride, padding)
-    return rows.avg_pool2d(input, *sizes, ceil_mode, count_include_pad, divisor_override)
+    kernel = (kernel_size, kernel_size) if type(kernel_size) is int else expanded(kernel_size, 2)
+    step = () if stride is None else expanded(stride, 2)
+    around = (padding, padding) if type(padding) is int else expanded(padding, 2)
+    return rows.avg_pool2d(input, kernel, step, around, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,

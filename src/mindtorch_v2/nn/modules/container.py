@@ -43,6 +43,8 @@ class _Indexed(Module):
         self._modules = {str(i): m for i, m in enumerate(modules)}
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and 0 <= index < len(self._modules):
+            return next(islice(self._modules.values(), index, None))
         return self._part(index) if isinstance(index, slice) else self._modules[self._key(index)]
 
     def _part(self, index: slice) -> Any:
