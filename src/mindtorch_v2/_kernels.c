@@ -82,6 +82,7 @@ EITHER(attend, 0)
 #pragma GCC pop_options
 #endif
 #include "_native/kernels/terms.h"
+#include "_native/kernels/losses.h"
 #include "_native/kernels/optimizers.h"
 #include "_native/kernels/random.h"
 
@@ -176,6 +177,7 @@ static PyMethodDef methods[] = {
     STAND_IN("reciprocal", reciprocal),
     METHOD("expand", expand),
     METHOD("look", look),
+    METHOD("stride", stride),
     METHOD("unsqueeze", unsqueeze),
     METHOD("convert", convert),
     METHOD("sigmoid", sigmoid),
@@ -239,6 +241,8 @@ static PyMethodDef methods[] = {
     METHOD("nonzero", nonzero),
     METHOD("chosen", chosen),
     METHOD("same", same),
+    METHOD("x_log_y", x_log_y),
+    METHOD("binary_losses", binary_losses),
     METHOD("gather_along", gather_along),
     METHOD("put_along", put_along),
     METHOD("put_slices", put_slices),

@@ -345,7 +345,7 @@ def test_convolutions_keep_their_errors() -> None:
         functional.conv2d(torch.ones(1, 3, 4, 4), w)
     with pytest.raises(RuntimeError, match="bias"):
         functional.conv2d(x, w, torch.ones(2))
-    with pytest.raises(RuntimeError, match="Expected 3D .unbatched. or 4D .batched. input to conv2d"):
+    with pytest.raises(RuntimeError, match=r"Expected 3D .unbatched. or 4D .batched. input to conv2d"):
         functional.conv2d(torch.ones(4, 4), w)
     assert functional.conv2d(x[0], w).shape == (3, 2, 2)
     assert functional.conv2d(x, w, stride=(2, 2), padding=[1, 1]).shape == (1, 3, 2, 2)
@@ -412,3 +412,115 @@ def test_results_are_offered_to_subclasses() -> None:
 
     torch.add(torch.ones(2), torch.ones(2), out=torch.empty(2).as_subclass(Seen))
     assert "add" in Seen.names
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+
+@needs_compiled
+def test_strides_stay_inside() -> None:
+    a = counted(3, 4)
+    assert C.stride(a, (2, 2), (1, 10)).tolist() == [[0.0, 10.0], [1.0, 11.0]]
+    assert C.stride(a, (), ()).tolist() == 0.0
+    assert C.stride(a, (5, 2), (0, 1)).strides == (0, 4)
+    assert C.stride(a, (1,), (10**12,)).strides == (4 * 10**12,)
+    for given in (
+        (a, (2, 2), (1, 11)),
+        (a, (13,), (1,)),
+        (a, (2, 0), (1, 1)),
+        (a, (2,), (-1,)),
+        (a, (2**62, 2**62), (2**62, 2**62)),
+        (a, (2,), (2**70,)),
+        (a, (2,), (1, 1)),
+        (a, [2], [1]),
+        (a[1:], (2,), (1,)),
+        (a.T, (2,), (1,)),
+        (a[:0].copy(), (1,), (1,)),
+        (a.astype(np.int16), (2,), (1,)),
+    ):
+        assert C.stride(*given) is None
+
+
+def test_views_by_strides_go_backward() -> None:
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    view = (x * 1).as_strided((2, 2), (1, 2))
+    assert view.tolist() == [[0.0, 2.0], [1.0, 3.0]]
+    view.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        torch.zeros(4).as_strided((5,), (1,))
+
+
+# --- losses and pads --------------------------------------------------------------------------------------------------
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logarithms_in_losses(dtype: Any) -> None:
+    p = np.array([0.0, 1e-30, 0.25, 0.5, 1.0], dtype)
+    target = np.array([0.5, 1.0, 0.25, 0.0, 0.5], dtype)
+    with np.errstate(divide="ignore"):
+        right, wrong = np.maximum(np.log(p), -100), np.maximum(np.log1p(-p), -100)
+    np.testing.assert_allclose(C.binary_losses(p, target), (target - 1) * wrong - target * right, rtol=1e-6)
+    for bad in (-0.1, 1.1, np.nan):
+        assert C.binary_losses(np.array([0.5, bad], dtype), np.ones(2, dtype)) is None
+    x, y = np.array([0, 0, 0, 2, -1, np.nan], dtype), np.array([0, np.nan, np.inf, 3, 0, 1], dtype)
+    expected = np.array([0, np.nan, 0, 2 * np.log(3), np.inf, np.nan], dtype)
+    np.testing.assert_allclose(C.x_log_y(x, y), expected, rtol=1e-6)
+
+
+@needs_compiled
+def test_logarithms_refuse() -> None:
+    a = counted(4)
+    for function in (C.binary_losses, C.x_log_y):
+        for given in (
+            (a, a[::2]),
+            (a, counted(2, 2)),
+            (a, a.astype(np.float64)),
+            (a, 1.0),
+            (1.0, a),
+            (a,),
+            (counted(2000),) * 2,
+        ):
+            assert function(*given) is None
+
+
+def test_binary_cross_entropy_keeps_its_errors() -> None:
+    functional: Any = torch.nn.functional
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        functional.binary_cross_entropy(torch.tensor([1.5]), torch.ones(1))
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        functional.binary_cross_entropy(torch.tensor([0.5]), torch.ones(1, dtype=torch.float64))
+    weighed = functional.binary_cross_entropy(torch.full((2,), 0.5), torch.ones(2), torch.tensor([1.0, 3.0]))
+    assert weighed.item() == pytest.approx(2 * math.log(2))
+    assert math.isnan(functional.binary_cross_entropy(torch.ones(0), torch.ones(0)).item())
+
+
+def test_pads_of_integers_and_pads_that_crop() -> None:
+    functional: Any = torch.nn.functional
+    k = torch.arange(6).reshape(2, 3)
+    assert functional.pad(k, (1, 0)).tolist() == [[0, 0, 1, 2], [0, 3, 4, 5]]
+    assert functional.pad(k, (0, 1), value=7).dtype is torch.int64
+    assert functional.pad(k, (-1, -1)).tolist() == [[1], [4]]
+    assert functional.pad(k, (-1, 1, 0, -1)).tolist() == [[1, 2, 0]]
+    x = torch.ones(2, 3, requires_grad=True)
+    functional.pad(x, (1, 1), value=4.0).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[1.0] * 3] * 2
+    with pytest.raises(RuntimeError):
+        functional.pad(k, (-2, -2))
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 2, 3), (1, 1, 2, 3), (1, 1, 1, 2, 3)])
+def test_sums_over_all_dimensions(shape: tuple[int, ...]) -> None:
+    for dtype in (torch.float32, torch.int64):
+        x = torch.arange(6).reshape(shape).to(dtype)
+        dims = tuple(range(len(shape)))
+        assert x.sum(dims).tolist() == 15
+        assert x.sum(dims, keepdim=True).shape == (1,) * len(shape)
+        assert x.sum(dims).dtype is dtype
+    tracked = torch.ones(shape, requires_grad=True)
+    tracked.sum(dims).backward()
+    assert tracked.grad is not None
+    assert tracked.grad.shape == shape

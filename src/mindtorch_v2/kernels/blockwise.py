@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .._floating import quiet
 from .checks import is_float, not_implemented
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -49,14 +50,17 @@ def run(kernel: Kernel, *arrays: Any, out: Array | None = None, single: Kernel |
 
     A Python number takes the dtype of the arrays; integers and bools count as float32.
     """
+    kind = arrays[0].dtype if out is None and type(arrays[0]) is np.ndarray else None
+    known = kernel if kind is _DOUBLE else single if kind is _SINGLE else None
+    if known is not None and kind is not None and _are_block(arrays, kind, BLOCK_BYTES // kind.itemsize):
+        with quiet():
+            whole: Array = np.empty(arrays[0].shape, kind)
+            known(*[a.reshape(-1) for a in arrays], whole.reshape(-1))
+        return whole
     dtype = result_dtype(kernel.__name__.lstrip("_"), arrays)
     compute, wide = (single, _SINGLE) if single is not None and dtype != _DOUBLE else (kernel, _DOUBLE)
     size = BLOCK_BYTES // wide.itemsize
     with np.errstate(all="ignore"):
-        if out is None and _are_block(arrays, wide, size):
-            out = np.empty(arrays[0].shape, wide)
-            compute(*[a.reshape(-1) for a in arrays], out.reshape(-1))
-            return out
         inputs = [a if isinstance(a, np.ndarray) else np.asarray(a, _DOUBLE) for a in arrays]
         result = _empty(inputs, dtype) if out is None else out
         blocks = np.nditer(

@@ -43,7 +43,11 @@ def _compiled(condition: str) -> str:
     return "False" if C is None else condition
 
 
-FOR_SUM_DIM = _compiled(f"type(dim) is int and dtype is None and 0 < input._a.size <= 4096 and {_OF_NUMBERS}")
+# All dimensions in turn, as a tuple of up to four.
+_ALL_DIMS = "type(dim) is tuple and 0 < input._a.ndim <= 4 and dim == (0, 1, 2, 3)[:input._a.ndim] and not keepdim"
+FOR_SUM_DIM = _compiled(
+    f"(type(dim) is int or {_ALL_DIMS}) and dtype is None and 0 < input._a.size <= 4096 and {_OF_NUMBERS}"
+)
 FOR_MEAN_DIM = _compiled(f"type(dim) is int and dtype is None and {_OF_FLOATS}")
 FOR_NORM = _compiled(f"ord == 2 and dtype is None and (dim is None or type(dim) is int) and {_OF_FLOATS}")
 FOR_ORDER = _compiled(f"type(dim) is int and 0 < input._a.size <= 4096 and {_OF_NUMBERS}")
@@ -83,9 +87,9 @@ def _or_refused(made: Any) -> Any:
     return made
 
 
-def sum_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
-    """``sum`` of a few numbers over one dimension."""
-    return _or_refused(C.add_up(a, dim, keepdim))
+def sum_dim(a: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """``sum`` of a few numbers over one dimension, or over all."""
+    return _or_refused(C.add_up(a, dim if type(dim) is int else None, keepdim))
 
 
 def mean_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:

@@ -6,10 +6,12 @@ They are computed in the dtype they are wanted in, as torch computes them; 16-bi
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .blockwise import Array, Block, Function, Kernel, fill, horner, ratio, run, with_single
+from .compiled import C
 from .special_tables import LOG1P, LOG1P_SINGLE
 
 
@@ -53,11 +55,17 @@ def entr(x: Block, out: Block) -> None:
 
 
 @_native
-def xlogy(x: Block, y: Block, out: Block) -> None:
+def _xlogy(x: Block, y: Block, out: Block) -> None:
     """x log(y), and 0 where x is 0 unless y is nan."""
     zero = (x == 0) & (y == y)
     np.multiply(x, np.log(y), out)
     out[zero] = 0.0
+
+
+def xlogy(x: Any, y: Any, out: Any = None) -> Any:
+    """x log(y), and 0 where x is 0 unless y is nan; of few floats by one compiled loop."""
+    few = None if C is None or out is not None else C.x_log_y(x, y)
+    return _xlogy(x, y, out=out) if few is None else few
 
 
 @_native

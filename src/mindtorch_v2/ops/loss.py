@@ -19,7 +19,7 @@ from .._tensor import make
 from ..kernels import activation
 from ..kernels.arithmetic import clamp
 from ..kernels.checks import not_implemented, type_name
-from ..kernels.compiled import stand_in
+from ..kernels.compiled import C, stand_in
 from ..kernels.passes import FLOATS, at_least, number
 from ..kernels.precision import is_half
 from ..kernels.smooth import bent, log1p
@@ -281,6 +281,9 @@ def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> An
     for other in (target, weight):
         if other is not None and other.dtype != x.dtype:
             raise RuntimeError(f"Found dtype {type_name(other.dtype)} but expected {type_name(x.dtype)}")
+    few = None if C is None else C.binary_losses(x, target)
+    if few is not None:
+        return np.asarray(reduced_array(few if weight is None else few * weight, reduction))
     (x, target, weight), result = promoted(x, target, weight)
     if x.size and not _are_probabilities(x):
         raise RuntimeError("all elements of input should be between 0 and 1")

@@ -19,8 +19,10 @@ from .sizes import expanded
 def _framed(a: Any, pad: Sequence[int], value: Any) -> Any:
     """Few elements with something around them; ValueError where the pads are not plain."""
     shape, inside = list(a.shape), [slice(None)] * a.ndim
-    if len(pad) % 2 or len(pad) > 2 * a.ndim or min(pad, default=0) < 0:
+    if len(pad) % 2 or len(pad) > 2 * a.ndim:
         raise ValueError
+    if min(pad, default=0) < 0:
+        return _cropped(a, pad)
     for k in range(len(pad) // 2):
         before, dim = pad[2 * k], a.ndim - 1 - k
         inside[dim] = slice(before, before + shape[dim])
@@ -31,13 +33,27 @@ def _framed(a: Any, pad: Sequence[int], value: Any) -> Any:
     return result
 
 
-_OF_FEW_FLOATS = "(input._a.dtype is F32 or input._a.dtype is F64) and input._a.size <= 1024 and type(value) in NUMBERS"
+def _cropped(a: Any, pad: Sequence[int]) -> Any:
+    """A copy without the edges that negative pads name; ValueError where there is anything to add, or nothing left."""
+    inside = [slice(None)] * a.ndim
+    for k in range(len(pad) // 2):
+        before, after, dim = pad[2 * k], pad[2 * k + 1], a.ndim - 1 - k
+        if before > 0 or after > 0 or a.shape[dim] + before + after < 1:
+            raise ValueError
+        inside[dim] = slice(-before, a.shape[dim] + after)
+    return a[tuple(inside)].copy()
+
+
+_OF_FEW_NUMBERS = (
+    "(input._a.dtype is F32 or input._a.dtype is F64 or input._a.dtype is I64) and input._a.size <= 1024"
+    " and type(value) in NUMBERS and value is not None and type(value) is not complex"
+)
 
 
 @op(
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     out=False,
-    fast=(f"{_OF_FEW_FLOATS} and value is not None and type(value) is not complex", _framed),
+    fast=(_OF_FEW_NUMBERS, _framed),
     self=lambda g, pad: constant_pad_nd(g, [-p for p in pad], 0),
 )
 def _constant_pad_nd(a: Any, pad: Sequence[int], value: Any) -> Any:

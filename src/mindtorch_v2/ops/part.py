@@ -13,7 +13,7 @@ from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, op, view
 from .._tensor import Tensor, address, memory_owner
-from ..kernels.compiled import looked_at
+from ..kernels.compiled import C, looked_at
 from . import creation, ranges
 from .view import clone
 
@@ -316,6 +316,8 @@ def _places(n: int, size: Any, stride: Any, offset: int) -> Tensor:
 
 def _strided_whole(a: Any, size: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     """`as_strided` from the start of memory that `a` has to itself; None unless all is as it should be."""
+    if C is not None:
+        return C.stride(a, size, stride)
     reach, itemsize = 0, a.dtype.itemsize
     for n, step in zip(size, stride):
         if n < 1 or step < 0:

@@ -56,6 +56,23 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return view_of(args[0], (int)n, shape, strides);
 }
 
+/* stride(a, shape, strides in elements): contiguous memory that an array has to itself looked at otherwise from its start;
+ * None for what would leave it, for what is empty and for what is not plain. */
+static PyObject *stride(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS], reach = 0;
+    if (count != 3 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2])) Py_RETURN_NONE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]), all = count_of(args[0]), size = size_of_element(a->descr);
+    if (n > MOST_DIMS || n != PyTuple_GET_SIZE(args[2]) || a->base || !size || !readable(args[0], a->descr)) Py_RETURN_NONE;
+    if (!read_sizes(args[1], shape) || !read_sizes(args[2], strides)) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (shape[i] < 1 || strides[i] < 0 || (strides[i] && shape[i] - 1 > (all - 1 - reach) / strides[i])) Py_RETURN_NONE;
+        reach += (shape[i] - 1) * strides[i]; /* less than all */
+        strides[i] *= size;
+    }
+    return all ? view_of(args[0], (int)n, shape, strides) : Py_NewRef(Py_None);
+}
+
 /* unsqueeze(a, dim): a view with a dimension of one element in front of `dim`, with the stride torch gives it; None for
  * what is empty or not plain, and for a dimension that is not there. */
 static PyObject *unsqueeze(PyObject *module, PyObject *const *args, Py_ssize_t count) {
