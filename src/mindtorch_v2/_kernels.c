@@ -274,6 +274,7 @@ static PyMethodDef methods[] = {
     METHOD("addcmul", addcmul),
     METHOD("addcdiv", addcdiv),
     METHOD("lerp", lerp),
+    METHOD("evenly", evenly),
     METHOD("threshold", threshold),
     METHOD("threshold_backward", threshold_backward),
     METHOD("leaky_relu", leaky_relu),

@@ -11,6 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.kernels import conv, indexing
 from mindtorch_v2.kernels.compiled import C
+from mindtorch_v2.ops import ranges
 
 needs_compiled = pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
 TYPES = [np.float32, np.float64, np.int64, np.int32, np.bool_]
@@ -524,3 +525,101 @@ def test_sums_over_all_dimensions(shape: tuple[int, ...]) -> None:
     tracked.sum(dims).backward()
     assert tracked.grad is not None
     assert tracked.grad.shape == shape
+
+
+# --- new tensors ------------------------------------------------------------------------------------------------------
+
+
+@needs_compiled
+@pytest.mark.parametrize("steps", [2, 3, 5, 64])
+@pytest.mark.parametrize("bounds", [(0, 1), (-3.5, 2), (1e-3, 7), (5, 5)])
+def test_steps_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, steps: int, bounds: tuple[float, float]) -> None:
+    made = torch.linspace(*bounds, steps)
+    monkeypatch.setattr(ranges, "C", None)
+    assert made.tolist() == torch.linspace(*bounds, steps).tolist()
+
+
+@needs_compiled
+def test_evenly_refuses() -> None:
+    for steps in (0, 1, 5000, 2.0, True, None):
+        assert C.evenly(0.0, 1.0, steps) is None
+    for given in (("0", 1.0, 3), (None, 1.0, 3), (0.0, 1.0, 2**70)):
+        with pytest.raises((TypeError, OverflowError)):
+            C.evenly(*given)
+
+
+def test_integers_however_they_are_asked_for() -> None:
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        torch.manual_seed(3)
+        return torch.randint(*args, **kwargs).tolist()
+
+    expected = drawn(2, 9, (2, 3))
+    assert drawn(2, 9, size=(2, 3)) == drawn(low=2, high=9, size=(2, 3)) == drawn(2, high=9, size=[2, 3]) == expected
+    assert drawn(9, (4,)) == drawn(high=9, size=(4,)) == drawn(0, 9, torch.Size([4])) == drawn(0, 9, (4,))
+    assert drawn(-5, 1 << 40, (3,)) == drawn(-5, 1 << 40, (3,), dtype=torch.int64)
+    assert drawn(0, 9, (0,)) == []
+    with pytest.raises(RuntimeError, match="from=5 >= to=5"):
+        torch.randint(5, 5, (2,))
+    with pytest.raises(RuntimeError):
+        torch.randint(0, 5, (-2,))
+
+
+def test_normal_and_uniform_numbers_draw_what_new_tensors_draw() -> None:
+    for dtype in (torch.float32, torch.float64):
+        for size in (3, 16, 40):
+            x = torch.empty(size, dtype=dtype)
+            for fill, new in ((x.normal_, torch.randn), (x.uniform_, torch.rand)):
+                torch.manual_seed(1)
+                made = new(size, dtype=dtype).tolist()
+                torch.manual_seed(1)
+                assert fill().tolist() == made
+                torch.manual_seed(1)
+                assert torch.empty(2 * size, dtype=dtype)[::2].shape == x.shape
+                like = torch.rand_like if new is torch.rand else torch.randn_like
+                assert like(x).tolist() == made
+    spread = torch.empty(64).uniform_(-2, 3)
+    assert -2 <= spread.min() < -1
+    assert 2 < spread.max() < 3
+    version = x._version
+    x.normal_(1, 0)
+    assert x.tolist() == [1.0] * 40
+    assert x._version == version + 1
+    with pytest.raises(RuntimeError, match="std >= 0"):
+        x.normal_(0, -1)
+    with pytest.raises(RuntimeError, match="from=2 > to=1"):
+        x.uniform_(2, 1)
+    assert torch.randint_like(torch.zeros(2, dtype=torch.int64), 3).dtype is torch.int64
+
+
+def test_tensors_of_numbers_in_a_dtype() -> None:
+    assert torch.tensor([1, 2], dtype=torch.float32).tolist() == [1.0, 2.0]
+    assert torch.tensor([1.5, 2], dtype=torch.int64).tolist() == [1, 2]
+    assert torch.tensor([[1.5], [2.5]], dtype=torch.float32).dtype is torch.float32
+    assert torch.tensor(7, dtype=torch.float32).dtype is torch.float32
+    with pytest.raises(ValueError, match="Overflow"):
+        torch.tensor([2**70], dtype=torch.int64)
+
+
+def test_likes_of_other_dtypes() -> None:
+    x = torch.ones(2, 3)
+    for like, value in ((torch.zeros_like, 0), (torch.ones_like, 1)):
+        made = like(x, dtype=torch.int64, device="cpu")
+        assert made.dtype is torch.int64
+        assert made.tolist() == [[value] * 3] * 2
+        assert like(x.T, dtype=torch.bool).stride() == (1, 3)
+        assert like(x, dtype=torch.float64, requires_grad=True).requires_grad
+    assert torch.zeros_like(x, device="meta").is_meta
+    with pytest.raises(TypeError):
+        torch.full_like(x, dtype=torch.int64)
+    assert x.to(x.device) is x
+    assert x.type_as(torch.ones(1)) is x
+    assert x.type_as(torch.ones(1, dtype=torch.int64)).dtype is torch.int64
+
+
+def test_parts_of_sequences() -> None:
+    layers = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())
+    assert [type(layers[i]).__name__ for i in (0, 1, -1, -2)] == ["ReLU", "Tanh", "Tanh", "ReLU"]
+    with pytest.raises(IndexError):
+        layers[2]
+    assert len(layers[:1]) == 1
+    assert isinstance(layers[np.int64(1)], torch.nn.Tanh)

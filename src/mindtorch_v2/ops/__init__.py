@@ -38,6 +38,7 @@ from . import linalg_qr as linalg_qr
 from . import linalg_rank as linalg_rank
 from . import linalg_solve as linalg_solve
 from . import linalg_spectral as linalg_spectral
+from . import linear as linear
 from . import loss as loss
 from . import lowrank as lowrank
 from . import mask as mask

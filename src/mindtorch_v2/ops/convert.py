@@ -108,13 +108,14 @@ def _type_as(self: Tensor, other: Tensor) -> Tensor:
     return _to_layout.function(self, dtype=other.dtype, layout=_device.strided, device=other.device)
 
 
+_CPU, _NAMESPACE = _device.CPU, _tap.NAMESPACE
 to_dtype = _to_dtype.function
 type_as = _type_as.function
 
 
 def converted(t: Tensor, wanted: Any) -> Tensor | None:
     """What `to` gives for a plain tensor that nobody watches, and a dtype or the CPU; None for all else."""
-    if _tap.NAMESPACE["HOOK"] or type(t) not in FAST:
+    if _NAMESPACE["HOOK"] or type(t) not in FAST:
         return None
     if type(wanted) in FAST:
         wanted = FROM_NUMPY[wanted._a.dtype]
@@ -143,6 +144,8 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     """The tensor in another dtype or on another device; itself where nothing changes."""
     if memory_format is other is None and not copy and len(args) < 3:
         plain = len(args) == 1 and dtype is None and device is None
+        if plain and args[0] is _CPU and type(self) in FAST and not _NAMESPACE["HOOK"]:
+            return self
         quick = converted(self, args[0]) if plain else _converted_by(self, args, dtype, device)
         if quick is not None:
             return quick

@@ -62,9 +62,9 @@ def _plain_array(data: Any, d: DType | None) -> Any:
         if kind is float and d is not _dtype.int64:
             with quiet():
                 return np.array(data, (d or _dtype.get_default_dtype()).np)
-        if kind is int and d is not _dtype.float32:
+        if kind is int:
             a = np.array(data)
-            return a if a.dtype is _INT64 else None
+            return None if a.dtype is not _INT64 else a if d is not _dtype.float32 else a.astype(d.np)
     except ValueError:  # the long way says which rows do not fit
         return None
     return None

@@ -1,4 +1,4 @@
-"""Rows of matrix products: vectors, matrices, batches of matrices, `matmul` and `linear` which choose among them.
+"""Rows of matrix products: vectors, matrices, batches of matrices, and `matmul` which chooses among them.
 
 Contractions by name or axis (einsum, tensordot) are in `contract`.
 """
@@ -175,10 +175,10 @@ def _addmm_expanded(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> A
         target = (mat1._a.shape[0], mat2._a.shape[1])
         if self._a.shape != target and mat1._a.shape[1] == mat2._a.shape[0]:
             expand(self, target)
-    return make(_add_product(self._a, mat1._a, mat2._a, beta, alpha))
+    return make(add_product(self._a, mat1._a, mat2._a, beta, alpha))
 
 
-def _add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     d = a.dtype
     if (d is F32 or d is F64) and b.dtype is d and c.dtype is d and a.ndim == 2 and b.ndim == 2:
         if beta == 1 and alpha == 1:
@@ -216,7 +216,7 @@ addmm_row = op(
     mat2=lambda g, mat1, mat2_sizes, mat2_strides, alpha: scaled(
         right_gradient(g, mat1, mat2_sizes, mat2_strides), alpha
     ),
-)(_add_product)
+)(add_product)
 addmm = addmm_row.function
 addmm_ = in_place(addmm_row)
 
@@ -562,51 +562,3 @@ def _batched(self: Any, other: Any) -> Any:
         return unsafe_view(bmm(left, column).squeeze(-1), (*batch, *rows))
     right = reshape(expand(other, (*batch, *b[-2:])), (count, *b[-2:]))
     return unsafe_view(bmm(left, right), (*batch, *a[-2:-1], b[-1]))
-
-
-# The conditions, in generated code, that no input takes part in a graph.
-_NO_GRAPH = [f"{name}.{slot} is None" for name in ("input", "weight", "bias") for slot in ("_ag", "_view")]
-_ROWS = "(input._a.ndim == 2 or (input._a.ndim > 2 and weight._a.ndim == 2 and bias._a.ndim == 1))"
-
-
-def _linear_quickly(input: Any, weight: Any, bias: Any) -> Any:
-    """What `view`, `t` and `addmm` come to where no graph is built."""
-    x, w = input._a, weight._a
-    if x.ndim == 2:
-        return make(_add_product(bias._a, x, w.T, 1, 1))
-    rows = _add_product(bias._a, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w.T, 1, 1)
-    return make(rows.reshape(*x.shape[:-1], w.shape[0]))
-
-
-@composite(
-    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-    fast=(
-        " and ".join(["bias is not None", _ROWS, f"(not GRAD() or ({' and '.join(_NO_GRAPH)}))"]),
-        _linear_quickly,
-    ),
-)
-def _linear(input: Any, weight: Any, bias: Any) -> Any:
-    x = input._a
-    if bias is None:
-        if x.ndim == 0 or weight._a.ndim == 0:
-            raise _too_few_dims(x, weight._a)
-        return matmul(input, t(weight))
-    if x.ndim == 2:
-        return addmm(bias, input, t(weight))
-    if x.ndim == 0 or weight._a.ndim == 0:
-        raise _too_few_dims(x, weight._a)
-    if weight._a.ndim == 2 and bias._a.ndim == 1 and x.flags.c_contiguous:
-        *lead, features = x.shape
-        rows = input.view((math.prod(lead), features))
-        return addmm(bias, rows, t(weight)).view((*lead, weight._a.shape[0]))
-    result = matmul(input, t(weight))
-    # Nobody but a recorder sees whether the sum is a new one, unless that has another shape or dtype.
-    alike = bias._a.shape == result._a.shape[-1:] and bias._a.dtype is result._a.dtype
-    return result + bias if alike and not _tap.NAMESPACE["HOOK"] else result.add_(bias)
-
-
-linear = _linear.function
-
-
-def _too_few_dims(x: Any, weight: Any) -> RuntimeError:
-    return RuntimeError(f"both arguments to linear need to be at least 1D, but they are {x.ndim}D and {weight.ndim}D")

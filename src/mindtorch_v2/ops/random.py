@@ -18,7 +18,8 @@ from . import creation
 from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype, zeros_like
 
 _engine_of, _DEFAULT = _random.engine_of, _dtype._Default
-_F32, _F64, _NAMESPACE = np.dtype(np.float32), np.dtype(np.float64), _tap.NAMESPACE
+_F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+_NAMESPACE = _tap.NAMESPACE
 
 
 def _quiet(function: Any) -> Any:
@@ -261,6 +262,18 @@ _sized("rand", uniform_, _random.uniform, _random.Engine.pour_uniform, _random.u
 _sized("randn", normal_, _random.normal, _random.Engine.pour_normal, _random.normal_)
 
 
+def _quick_integers(low: int, high: int, size: Any, dtype: Any, device: Any, generator: Any) -> Tensor | None:
+    """Integers of a plain size on the CPU, each of one random word, that nobody records; else None."""
+    if 0 < high - low < 1 << 28 and -(1 << 62) < low < 1 << 62 and creation.quick_dtype(dtype, device) is _I64:
+        for n in size:
+            if type(n) is not int or n < 0:
+                return None
+        blank = np.empty(size, _I64)
+        if _engine_of(generator).pour_integers(blank, low, high - low):
+            return make(blank)
+    return _quick_draw(_random.randint, size, dtype, device, low, high, generator)
+
+
 def _integers(low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
     d = dtype or _dtype.int64
     sizes = checked_size(size)
@@ -337,10 +350,11 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             dtype: Any = _dtype.int64, layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers from [low, high); low is 0 where it is not given."""
-    if low is high is size is out is None and not requires_grad and 2 <= len(args) <= 3:
-        first, last = (0, args[0]) if len(args) == 2 else args[:2]
-        if isinstance(args[-1], tuple) and type(first) is type(last) is int:
-            quick = _quick_draw(_random.randint, args[-1], dtype, device, first, last, generator)
+    if out is None and not requires_grad and (low is None or not args):
+        given = args if low is high is size is None else (*args, *[v for v in (low, high, size) if v is not None])
+        first, last = (0, given[0]) if len(given) == 2 else given[:2] if len(given) == 3 else (None, None)
+        if type(first) is type(last) is int and isinstance(given[-1], tuple):
+            quick = _quick_integers(first, last, given[-1], dtype, device, generator)
             if quick is not None:
                 return quick
     low, high, size = _range_arguments(args, low, high, size)

@@ -15,6 +15,7 @@ from .._front import front
 from .._meta import meta
 from .._op import OPS, composite, op
 from .._tensor import Tensor, make
+from ..kernels.compiled import C
 from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype, quick_dtype
 
 
@@ -251,7 +252,8 @@ def _linear_range(name: str, array: Any) -> None:
                layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
         if name == "linspace" and type(steps) is int and 1 < steps <= _FEW and out is None and not requires_grad:
             if type(start) in _REAL and type(end) in _REAL and quick_dtype(dtype, device) is _dtype.float32.np:
-                return make(_few_between(np.float32(start), np.float32(end), steps))
+                made = None if C is None else C.evenly(start, end, steps)
+                return make(_few_between(np.float32(start), np.float32(end), steps) if made is None else made)
         if steps is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "steps"')
         if isinstance(steps, float):

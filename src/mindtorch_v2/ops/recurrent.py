@@ -24,7 +24,8 @@ from .arithmetic import refuse
 from .creation import zeros_like
 from .dropout import dropout
 from .join import cat, stack
-from .matrix import linear, matmul
+from .linear import linear
+from .matrix import matmul
 from .part import narrow
 from .permute import t
 from .split import _unsafe_chunk as unsafe_chunk

@@ -105,3 +105,19 @@ FUSED(softplus, 1, 2, x * value > second ? x : ((x * value < 0 ? 0 : x * value) 
 FUSED(softplus_backward, 2, 2, y * value > second ? x : x / (EXP(-(y * value)) + 1))
 FUSED(log_sigmoid_backward, 2, 0, x / (EXP(y) + 1))
 FUSED(silu_backward, 2, 0, x * ((1 + y * (1 - 1 / (1 + EXP(-y)))) / (1 + EXP(-y))))
+
+/* evenly(start, end, steps): so many numbers of float32 from start to end, each counted from the end that is nearer; None
+ * for fewer than two, and for many. */
+static PyObject *evenly(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !PyLong_CheckExact(args[2])) Py_RETURN_NONE;
+    Py_ssize_t steps = PyLong_AsSsize_t(args[2]), half = steps / 2;
+    float start = (float)PyFloat_AsDouble(args[0]), end = (float)PyFloat_AsDouble(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    if (steps < 2 || steps > 4096) Py_RETURN_NONE;
+    PyObject *made = from_descr(array_type, Py_NewRef(F32), 1, &steps, NULL, NULL, 0, NULL);
+    if (!made) return NULL;
+    float *out = data_of(made), step = (end - start) / (float)(steps - 1);
+    for (Py_ssize_t i = 0; i < half; i++) out[i] = (float)i * step + start;
+    for (Py_ssize_t i = half; i < steps; i++) out[i] = (float)(i - steps + 1) * step + end;
+    return made;
+}

@@ -15,7 +15,7 @@ from ...ops.convolution import (
     conv_transpose3d,
 )
 from ...ops.distance import cosine_similarity, pairwise_distance, pdist
-from ...ops.matrix import linear
+from ...ops.linear import linear
 from ...ops.triangle import one_hot
 from .activation import (
     celu,

@@ -10,7 +10,8 @@ from ..._dtype import bool_
 from ...ops.attention import scaled_dot_product_attention
 from ...ops.creation import zeros, zeros_like
 from ...ops.join import cat
-from ...ops.matrix import baddbmm, bmm, linear
+from ...ops.linear import linear
+from ...ops.matrix import baddbmm, bmm
 from ...ops.padding import pad
 from .activation import softmax
 from .dropout import dropout

@@ -16,7 +16,7 @@ from ...ops import class_loss, gates
 from ...ops import loss as rows
 from ...ops.creation import ones_like
 from ...ops.distance import pairwise_distance
-from ...ops.matrix import linear
+from ...ops.linear import linear
 from ...ops.view import broadcast_tensors
 from .. import _reduction
 
