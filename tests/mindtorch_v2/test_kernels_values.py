@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.kernels import conv, indexing
+from mindtorch_v2.kernels import conv, indexing, normalize, small
 from mindtorch_v2.kernels.compiled import C
 from mindtorch_v2.ops import ranges
 
@@ -623,3 +623,22 @@ def test_parts_of_sequences() -> None:
         layers[2]
     assert len(layers[:1]) == 1
     assert isinstance(layers[np.int64(1)], torch.nn.Tanh)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighed", [True, False])
+def test_gradients_of_few_groups_agree_with_many(dtype: Any, weighed: bool) -> None:
+    rng = np.random.default_rng(2)
+    grad, x = (rng.standard_normal((2, 6, 3, 2)).astype(dtype) for _ in range(2))
+    weight = rng.standard_normal(6).astype(dtype) if weighed else None
+    for groups in (1, 2, 6):
+        _, mean, rstd = normalize.group_norm(x, groups, weight, None, 1e-5)
+        made = small.group_norm_backward(grad, x, mean, rstd, weight, groups, (True, True, True))
+        expected = normalize.group_norm_backward(grad, x, mean, rstd, weight, groups)
+        assert made is not None
+        for mine, other in zip(made, expected, strict=True):
+            assert mine.dtype == dtype
+            np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+    assert small.group_norm_backward(grad, x, mean, rstd, weight, 6, (False, False, True))[0] is None
+    assert small.group_norm_backward(grad, x, mean, rstd, np.ones(6, np.float16), 6, (True, True, True)) is None

@@ -199,6 +199,34 @@ def layer_norm_backward(
     return result, by_weight, by_bias
 
 
+def group_norm_backward(
+    grad: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, groups: int, wanted: Any
+) -> tuple[Array | None, Array | None, Array | None] | None:
+    """Gradients of input, weight and bias of a small ``group_norm``: that of the input is ``layer_norm``'s, a group a row.
+
+    None where no compiled loop takes the arrays.
+    """
+    if C is None or not is_small(x) or (weight is not None and weight.dtype is not x.dtype):
+        return None
+    samples, channels = x.shape[:2]
+    planes, lines = (samples, channels, -1), (samples * groups, -1)
+    g, rows = grad.reshape(planes), x.reshape(lines)
+    by_x = by_weight = by_bias = None
+    if wanted[0]:
+        by_x = np.empty(x.shape, x.dtype)
+        given = (g if weight is None else g * weight[:, None]).reshape(lines)
+        if not C.layer_norm_backward(
+            given, rows, mean.reshape(-1), rstd.reshape(-1), None, by_x.reshape(lines), None, None
+        ):
+            return None
+    if wanted[1]:
+        normal = (rows - mean.reshape(-1, 1)) * rstd.reshape(-1, 1)
+        by_weight = _add(g * normal.reshape(planes), (0, 2))
+    if wanted[2]:
+        by_bias = _add(g, (0, 2))
+    return by_x, by_weight, by_bias
+
+
 def group_norm_in_one_pass(
     x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array] | None:

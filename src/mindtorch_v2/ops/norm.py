@@ -280,7 +280,10 @@ instance_norm = _instance_norm.function
 )
 def _native_group_norm_backward(g: Any, x: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
                                 group: int, output_mask: Any) -> Any:  # fmt: skip
-    return _filled(normalize.group_norm_backward(g, x, mean, rstd, weight, group, output_mask), x)
+    made = small.group_norm_backward(g, x, mean, rstd, weight, group, output_mask)
+    if made is None:
+        made = normalize.group_norm_backward(g, x, mean, rstd, weight, group, output_mask)
+    return _filled(made, x)
 
 
 def _group_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, mean: Any, rstd: Any, sizes: tuple[int, int, int],
