@@ -8,6 +8,7 @@ G = f"{X}; x.requires_grad_(True)"
 NN = "F = torch.nn.functional"
 LAYER = f"{NN}; x, w, b = torch.randn(4, 16), torch.ones(16), torch.zeros(16)"
 IMAGES = f"{NN}; x = torch.rand(2, 4, 8, 8); w = torch.rand(4, 4, 1, 1); norm = torch.nn.BatchNorm2d(4)"
+INDICES = "k = torch.arange(16).reshape(4, 4); i = k % 4"
 CLASSES = f"{NN}; x, target = torch.randn(8, 10), torch.randint(0, 10, (8,))"
 STEP = """
 parameters = [torch.nn.Parameter(torch.randn(16, 16)) for _ in range(10)]
@@ -105,7 +106,7 @@ MORE = [
         "x.scatter_(1, i, y)",
         "x.index_add_(0, i[0], y)",
         "torch.add(x, y, out=z)",
-        setup=f"{NN}; {XY}; z = torch.ones(4, 4); k = torch.arange(16).reshape(4, 4); i = k % 4; c = x > 1; b = torch.ones(2, 4, 4)",
+        setup=f"{NN}; {XY}; {INDICES}; c = x > 1; b, z = torch.ones(2, 4, 4), torch.ones(4, 4)",
     ),
     *calls(
         "torch.zeros(4, 4)",

@@ -642,3 +642,17 @@ def test_gradients_of_few_groups_agree_with_many(dtype: Any, weighed: bool) -> N
             np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
     assert small.group_norm_backward(grad, x, mean, rstd, weight, 6, (False, False, True))[0] is None
     assert small.group_norm_backward(grad, x, mean, rstd, np.ones(6, np.float16), 6, (True, True, True)) is None
+
+
+def test_one_hot_keeps_its_errors() -> None:
+    functional: Any = torch.nn.functional
+    index = torch.tensor([[0, 2], [1, 0]])
+    made = functional.one_hot(index, 3)
+    assert made.tolist() == [[[1, 0, 0], [0, 0, 1]], [[0, 1, 0], [1, 0, 0]]]
+    assert functional.one_hot(index).shape == (2, 2, 3)
+    assert functional.one_hot(index.T, 3).tolist() == made.transpose(0, 1).tolist()
+    assert functional.one_hot(torch.tensor(1), 2).tolist() == [0, 1]
+    with pytest.raises(RuntimeError, match="smaller than num_classes"):
+        functional.one_hot(index, 2)
+    with pytest.raises(RuntimeError, match="non-negative"):
+        functional.one_hot(index - 1, 3)

@@ -144,8 +144,10 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     """The tensor in another dtype or on another device; itself where nothing changes."""
     if memory_format is other is None and not copy and len(args) < 3:
         plain = len(args) == 1 and dtype is None and device is None
-        if plain and args[0] is _CPU and type(self) in FAST and not _NAMESPACE["HOOK"]:
-            return self
+        wanted = args[0] if plain else None
+        if wanted is _CPU or (type(wanted) is str and wanted == "cpu"):
+            if type(self) in FAST and not _NAMESPACE["HOOK"]:
+                return self
         quick = converted(self, args[0]) if plain else _converted_by(self, args, dtype, device)
         if quick is not None:
             return quick
