@@ -125,9 +125,10 @@ class Engine:
         return True
 
     def pour_normal(self, out: npt.NDArray[Any], mean: float = 0.0, std: float = 1.0) -> bool:
-        """Fill an array with normal numbers; False, with nothing drawn, where nothing is compiled that does it."""
+        """Fill an array with normal numbers; False, with nothing drawn, where nothing is compiled that does it, and for a
+        deviation that is none."""
         block = self._block
-        if block is None or not out.size:
+        if block is None or not std >= 0.0 or not out.size:
             return False
         with self.lock:
             drawn = C.random_normals(block, self._position, self.next_normal, out, mean, std)

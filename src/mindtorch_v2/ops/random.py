@@ -61,10 +61,6 @@ def _pour_uniform(engine: _random.Engine, a: Any, low: float, high: float) -> bo
     return bool(C.stretch(a, low, high))
 
 
-def _pour_normal(engine: _random.Engine, a: Any, mean: float, std: float) -> bool:
-    return std >= 0 and engine.pour_normal(a, mean, std)
-
-
 uniform_ = _fill_row(
     "uniform_(Tensor(a!) self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.uniform_,
@@ -73,7 +69,7 @@ uniform_ = _fill_row(
 normal_ = _fill_row(
     "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.normal_,
-    _pour_normal,
+    _random.Engine.pour_normal,
 )
 exponential_ = _fill_row(
     "exponential_(Tensor(a!) self, float lambd=1.0, *, Generator? generator=None) -> Tensor(a!)", _random.exponential_
@@ -229,7 +225,7 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
 
     def like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
              pin_memory: bool = False, memory_format: Any = None, generator: Any = None) -> Tensor:  # fmt: skip
-        t = like_row.function(input, dtype=dtype, device=device)
+        t = like_row.function(input) if dtype is device is None else like_row.function(input, dtype=dtype, device=device)
         return t.requires_grad_() if requires_grad else t
 
     def like_call(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
