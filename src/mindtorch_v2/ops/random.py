@@ -225,7 +225,11 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
 
     def like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
              pin_memory: bool = False, memory_format: Any = None, generator: Any = None) -> Tensor:  # fmt: skip
-        t = like_row.function(input) if dtype is device is None else like_row.function(input, dtype=dtype, device=device)
+        t = (
+            like_row.function(input)
+            if dtype is device is None
+            else like_row.function(input, dtype=dtype, device=device)
+        )
         return t.requires_grad_() if requires_grad else t
 
     def like_call(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
