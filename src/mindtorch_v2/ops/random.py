@@ -351,10 +351,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers from [low, high); low is 0 where it is not given."""
     if out is None and not requires_grad and (low is None or not args):
-        given = args if low is high is size is None else (*args, *[v for v in (low, high, size) if v is not None])
-        first, last = (0, given[0]) if len(given) == 2 else given[:2] if len(given) == 3 else (None, None)
-        if type(first) is type(last) is int and isinstance(given[-1], tuple):
-            quick = _quick_integers(first, last, given[-1], dtype, device, generator)
+        asked = args if low is high is size is None else (*args, *[v for v in (low, high, size) if v is not None])
+        first, last = (0, asked[0]) if len(asked) == 2 else asked[:2] if len(asked) == 3 else (None, None)
+        if type(first) is type(last) is int and isinstance(asked[-1], tuple):
+            quick = _quick_integers(first, last, asked[-1], dtype, device, generator)
             if quick is not None:
                 return quick
     low, high, size = _range_arguments(args, low, high, size)
