@@ -33,6 +33,7 @@ OURS = "mindtorch_v2"
 THEIRS = "torch"
 ROUNDS = 15
 clock = time.thread_time_ns if THREADS == 1 else time.perf_counter_ns
+SETTLED_S = 0.02  # after a loop threads look for the next one for a while, and would take the core from the other side
 ROUND_NS = 5_000_000  # a round is long enough for the clock, and short enough to be taken in turn
 
 
@@ -80,6 +81,9 @@ class Sampler:
             self.loops = max(self.loops * 2, int(self.loops * ROUND_NS / max(took, 1)))
 
     def round(self) -> None:
+        if THREADS > 1:
+            time.sleep(SETTLED_S)
+            self.timer.timeit(1)
         self.samples.append(self.timer.timeit(self.loops) / self.loops)
 
     def median(self) -> float:
