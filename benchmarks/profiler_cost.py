@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -53,12 +53,13 @@ def added(package: ModuleType, options: dict[str, bool]) -> tuple[float, float]:
     return off, on
 
 
-def recording() -> list[Row]:
+def recording(modes: Iterable[str] = MODES, rounds: int = ROUNDS) -> list[Row]:
     """Nanoseconds that recording adds to an op, rounds of both packages taken in turn."""
     rows = []
-    for mode, options in MODES.items():
+    for mode in modes:
+        options = MODES[mode]
         samples: dict[str, list[tuple[float, float]]] = {name: [] for name in packages()}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for name, package in packages().items():
                 samples[name].append(added(package, options))
         medians = {name: statistics.median(on - off for off, on in pairs) for name, pairs in samples.items()}
