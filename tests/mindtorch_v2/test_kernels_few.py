@@ -124,3 +124,14 @@ def test_arrays_are_lined_up_and_laid_out_again() -> None:
     assert C.line_up([arrays[0], arrays[0]], None) is None  # the same memory twice
     assert C.line_up([arrays[0], arrays[1].astype(float)], None) is None
     assert not C.lay_out(line[1:], arrays)
+
+
+@needs_compiled
+@pytest.mark.parametrize("count", [2, 16, 17, 1000])
+def test_however_many_arrays_are_lined_up_unless_two_share_memory(count: int) -> None:
+    memory = normal(4 * count)
+    parts = [memory[4 * k : 4 * k + 4] for k in range(count)][::-1]
+    np.testing.assert_array_equal(C.line_up(parts, None), np.concatenate(parts))
+    empty = memory[1:1]
+    assert C.line_up([*parts, empty], None) is not None
+    assert C.line_up([*parts[:-1], empty, memory[:5]], None) is None  # by one element, with nothing in between

@@ -82,27 +82,59 @@ static PyObject *cat(PyObject *module, PyObject *const *args, Py_ssize_t count) 
 /* stack(arrays, dim): the same along a new dimension. */
 static PyObject *stack(PyObject *module, PyObject *const *args, Py_ssize_t count) { return joined(args, count, 1); }
 
-enum { MOST_LINED_UP = 256 };
+/* Where the memory of an array begins and ends. */
+typedef struct {
+    const char *from, *to;
+} Span;
 
-/* Whether a list holds plain, writable memory of one type of floats, of the shapes of those in `like` (unless None), none of it
- * shared; *total counts the elements. */
-static int in_line(PyObject *list, PyObject *like, Py_ssize_t *total) {
-    if (!PyList_CheckExact(list) || !PyList_GET_SIZE(list) || PyList_GET_SIZE(list) > MOST_LINED_UP) return 0;
-    if (like != Py_None && (!PyList_CheckExact(like) || PyList_GET_SIZE(like) != PyList_GET_SIZE(list))) return 0;
-    PyObject *first = PyList_GET_ITEM(list, 0), *descr = Py_TYPE(first) == array_type ? ((Array *)first)->descr : NULL;
-    if (!descr || (descr != F32 && descr != F64)) return 0;
+enum { FEW_SPANS = 16 };
+
+static int by_start(const void *a, const void *b) {
+    const char *one = ((const Span *)a)->from, *other = ((const Span *)b)->from;
+    return (one > other) - (one < other);
+}
+
+/* Whether any two of the spans, which may be put in order, share memory. */
+static int overlap(Span *spans, Py_ssize_t count) {
+    if (count > FEW_SPANS) {
+        qsort(spans, count, sizeof(Span), by_start);
+        const char *reached = spans[0].to;
+        for (Py_ssize_t k = 1; k < count; k++) {
+            if (spans[k].from < reached && spans[k].from < spans[k].to) return 1;
+            if (spans[k].to > reached) reached = spans[k].to;
+        }
+        return 0;
+    }
+    for (Py_ssize_t k = 1; k < count; k++)
+        for (Py_ssize_t j = 0; j < k; j++)
+            if (spans[k].from < spans[j].to && spans[j].from < spans[k].to) return 1;
+    return 0;
+}
+
+/* Whether arrays in a list are plain, writable memory of one type, of the shapes of those in `like` (unless None). */
+static int lie_plainly(PyObject *list, PyObject *like, PyObject *descr, Span *spans, Py_ssize_t *total) {
     *total = 0;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++) {
         PyObject *one = PyList_GET_ITEM(list, k);
         if (!writable(one, descr) || (like != Py_None && !of_one_shape(one, PyList_GET_ITEM(like, k)))) return 0;
-        char *from = data_of(one), *to = from + count_of(one) * size_of_element(descr);
-        for (Py_ssize_t j = 0; j < k; j++) {
-            char *other = data_of(PyList_GET_ITEM(list, j));
-            if (from < other + count_of(PyList_GET_ITEM(list, j)) * size_of_element(descr) && other < to) return 0;
-        }
+        spans[k].from = data_of(one);
+        spans[k].to = spans[k].from + count_of(one) * size_of_element(descr);
         *total += count_of(one);
     }
     return 1;
+}
+
+/* The same for a list of one type of floats none of which shares memory with another; *total counts the elements. */
+static int in_line(PyObject *list, PyObject *like, Py_ssize_t *total) {
+    if (!PyList_CheckExact(list) || !PyList_GET_SIZE(list)) return 0;
+    Py_ssize_t count = PyList_GET_SIZE(list);
+    if (like != Py_None && (!PyList_CheckExact(like) || PyList_GET_SIZE(like) != count)) return 0;
+    PyObject *first = PyList_GET_ITEM(list, 0), *descr = Py_TYPE(first) == array_type ? ((Array *)first)->descr : NULL;
+    if (!descr || (descr != F32 && descr != F64)) return 0;
+    Span few[FEW_SPANS], *spans = count > FEW_SPANS ? PyMem_New(Span, count) : few;
+    int fits = spans && lie_plainly(list, like, descr, spans, total) && !overlap(spans, count);
+    if (spans != few) PyMem_Free(spans);
+    return fits;
 }
 
 /* line_up(arrays, like | None): a fresh array of one dimension with all elements of the arrays in the list; None for
