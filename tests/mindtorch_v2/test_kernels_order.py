@@ -85,6 +85,8 @@ def _few_of_many(kind):
         x[1, ::400] = -math.inf
     elif kind == "nan":
         x[2, 17] = math.nan
+    elif kind == "nan at the end":
+        x[2, -1] = x[3, -2] = math.nan
     elif kind == "integers":
         return (x * 1e6).astype(np.int64)
     elif kind == "wide":
@@ -96,7 +98,9 @@ def _few_of_many(kind):
     return x
 
 
-@pytest.mark.parametrize("kind", ["plain", "ties", "special", "nan", "integers", "wide", "turned", "equal"])
+@pytest.mark.parametrize(
+    "kind", ["plain", "ties", "special", "nan", "nan at the end", "integers", "wide", "turned", "equal"]
+)
 @pytest.mark.parametrize("k", [1, 7, 31])
 @pytest.mark.parametrize("largest", [True, False])
 def test_few_of_many_are_those_of_the_whole_order(kind, k, largest):
@@ -104,6 +108,13 @@ def test_few_of_many_are_those_of_the_whole_order(kind, k, largest):
     wanted = stable_argsort(x, descending=largest)[..., :k]
     np.testing.assert_array_equal(top_indices(x, k, largest), wanted)
     np.testing.assert_array_equal(top_indices(x.reshape(4, 10, -1), k, largest), wanted.reshape(4, 10, k))
+
+
+@pytest.mark.parametrize("n", [33, 63, 64, 65])
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_first_of_short_rows_is_that_of_the_whole_order(n, largest):
+    x = np.random.default_rng(6).permutation(100 * n).reshape(100, n).astype(np.int32)
+    np.testing.assert_array_equal(top_indices(x, 1, largest), stable_argsort(x, descending=largest)[..., :1])
 
 
 def test_rank_index_agrees_with_sorting():

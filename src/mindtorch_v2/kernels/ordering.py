@@ -117,14 +117,15 @@ def _top_of_candidates(x: Array, k: int, largest: bool) -> Array | None:
     if column_bits + (rows - 1).bit_length() > 32:
         return None
     flat = np.ascontiguousarray(x).reshape(rows, n)
-    groups = max(8 * k, 64)
+    groups = min(max(8 * k, 64), n)
     of_each = n // groups
     grouped = flat[:, : groups * of_each].reshape(rows, of_each, groups)
     best = (np.maximum if largest else np.minimum).reduce(grouped, axis=1)
     bounds = np.partition(best, groups - k if largest else k - 1, axis=1)[:, groups - k if largest else k - 1, None]
     reach = flat >= bounds if largest else flat <= bounds
     counts = np.count_nonzero(reach, axis=1)
-    if counts.sum() > 4 * k * rows or (best.dtype.kind == "f" and np.isnan(best).any()):
+    left_over = flat[:, groups * of_each :]
+    if counts.sum() > 4 * k * rows or (x.dtype.kind == "f" and (np.isnan(best).any() or np.isnan(left_over).any())):
         return None
     places = np.flatnonzero(reach)
     keys = keys32(flat.reshape(-1).take(places))
