@@ -393,6 +393,12 @@ def test_erf_of_single_precision_is_off_by_few_units() -> None:
     assert special.erf(np.array([7.0, 1e6, 3e38], np.float32)).tolist() == [1.0, 1.0, 1.0]
 
 
+def test_erf_of_double_precision_is_one_far_out() -> None:
+    x = np.array([6.0, 7.0, 1e6, 1e308, math.inf])
+    assert special.erf(x).tolist() == [1.0] * 5
+    assert special.erf(-x).tolist() == [-1.0] * 5
+
+
 def test_gelu_of_single_precision_keeps_seven_digits_of_its_input() -> None:
     x = np.linspace(-14, 14, 40_001).astype(np.float32)
     off = np.abs(activation.gelu(x) - activation.gelu(x.astype(np.float64)))
