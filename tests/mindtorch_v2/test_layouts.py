@@ -112,3 +112,21 @@ def test_random_numbers_follow_memory() -> None:
     assert made.t().tolist() == expected.tolist()
     torch.manual_seed(0)
     assert torch.rand(4, 3, out=torch.zeros(3, 4).t()).t().tolist() == expected.tolist()
+
+
+CONTIGUOUS: list[Callable[[], torch.Tensor]] = [
+    lambda: torch.ones(3, 4).t().masked_fill(torch.ones(4, 3) > 0, 2.0),
+    lambda: torch.ones(2, 8) @ torch.ones(17, 8, 3, 2).permute(3, 2, 1, 0),
+    lambda: torch.ones(17, 8, 3, 2).permute(3, 2, 0, 1) @ torch.ones(8, 40),
+]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("make", CONTIGUOUS)
+def test_results_are_contiguous_whether_recorded_or_not(make: Callable[[], torch.Tensor], recorded: bool) -> None:
+    if not recorded:
+        assert make().is_contiguous()
+        return
+    with torch.profiler.profile():
+        result = make()
+    assert result.is_contiguous()

@@ -338,3 +338,13 @@ def test_a_mean_over_a_dimension_that_is_not_there_is_refused_by_its_range() -> 
         ):
             torch.ones(2, 3).mean(dim)
     assert torch.tensor(3.0).mean(-1).item() == 3.0
+
+
+def test_hardtanh_of_integers_is_the_same_while_it_is_recorded():
+    x = torch.arange(-3, 4)
+    with torch.profiler.profile():
+        result = F.hardtanh(x, -1.5, 2.0)
+        with pytest.raises(RuntimeError, match="Bool inputs not supported for hardtanh"):
+            F.hardtanh(x > 0)
+    assert result.dtype is torch.int64
+    assert result.tolist() == F.hardtanh(x, -1.5, 2.0).tolist() == [-1, -1, -1, 0, 1, 2, 2]

@@ -103,9 +103,16 @@ hardtanh = _row(
     takes="if",
     check=_check_hardtanh,
 )
-_hardtanh_out = composite(
-    "_hardtanh_out(Tensor self, Scalar min_val, Scalar max_val) -> Tensor", event="aten::hardtanh", method=False
-)(lambda self, min_val, max_val: clamp_scalar.function(self, min_val, max_val))
+
+
+@composite("_hardtanh_out(Tensor self, Scalar min_val, Scalar max_val) -> Tensor", event="aten::hardtanh", method=False)
+def _hardtanh_out(self: Any, min_val: Any, max_val: Any) -> Any:
+    _check_hardtanh(self, min_val, max_val)
+    if self._a.dtype.kind in "iu":  # which are not to become floats
+        min_val, max_val = int(min_val), int(max_val)
+    return clamp_scalar.function(self, min_val, max_val)
+
+
 hardtanh.calls = _hardtanh_out.function
 hardtanh_ = in_place(
     hardtanh, calls=lambda self, min_val, max_val: self.copy_(_hardtanh_out.function(self, min_val, max_val))

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _tap
 from .._change import type_name
 from .._compute import operand_rank
+from .._device import contiguous_format
 from .._dtype import FROM_NUMPY, combine, get_default_dtype
 from .._errors import broadcast_error
 from .._front import front
@@ -289,7 +290,8 @@ def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tup
         if not _fit(shape, mask._a.shape):
             raise broadcast_error(mask._a.shape, shape)
         spread = np.broadcast_shapes(shape, mask._a.shape)
-        return in_place.function(clone(self if spread == shape else expand(self, size=spread)), mask, value)
+        copied = clone(self if spread == shape else expand(self, size=spread), memory_format=contiguous_format)
+        return in_place.function(copied, mask, value)
 
     functional = op(
         f"masked_fill.{overload}(Tensor self, {tail}",

@@ -361,9 +361,9 @@ addr_ = in_place(addr_row)
 
 
 def _batches(a: Any, b: Any) -> Any:
-    """The products of as many matrices."""
+    """The products of as many matrices, side by side: NumPy keeps the order in which dimensions before them lie."""
     made = None if C is None else C.product(a, b)
-    return np.matmul(a, b) if made is None else made
+    return np.ascontiguousarray(np.matmul(a, b)) if made is None else made
 
 
 def _check_batches(name: str, a: Any, b: Any) -> None:
