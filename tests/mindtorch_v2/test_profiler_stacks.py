@@ -617,3 +617,24 @@ def test_hidden_functions_that_cross_a_block_count_once(clock: Clock) -> None:  
         outer, inner = (next(row for row in rows if row.key == key) for key in ("outer", "block"))
         assert inner.self_cpu_time_total == pytest.approx(inner.cpu_time_total)
         assert outer.self_cpu_time_total + inner.cpu_time_total == pytest.approx(outer.cpu_time_total)
+
+
+def test_ops_of_finalizers_leave_the_op_alone_whose_stack_is_being_kept() -> None:
+    small, x = torch.ones(5), torch.ones(2, 2)
+
+    class Late:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            small.mul(small)
+
+    # Each line is a stack of its own, which is allocated while the op begins.
+    program = compile("Late()\nx.add(x)\n" * 50, "many lines", "exec")
+    before = gc.get_threshold()
+    with profile(with_stack=True, record_shapes=True) as prof:
+        gc.set_threshold(1)
+        exec(program, {"Late": Late, "x": x})
+        gc.set_threshold(*before)
+    shapes = [event.input_shapes[:2] for event in prof.events() if event.name == "aten::add"]
+    assert shapes == [[[2, 2], [2, 2]]] * 50

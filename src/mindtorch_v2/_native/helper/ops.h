@@ -66,6 +66,16 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
     Lane *lane = lane_here();
     if (!lane)
         return 0;
+    int64_t stack = 0;
+    int hushes = 0;
+    if (given.flags & STACKS) {
+        Open *outer = lane->depth ? &lane->open[lane->depth - 1] : NULL;
+        hushes = PyThreadState_Get()->tracing;
+        if (outer && hushes > outer->hushes && outer->stack)
+            stack = outer->stack; /* no code of the user's lies between the two */
+        else if (lane->listening && given.stack_keys)
+            stack = stack_id(lane); /* finalizers may run, and open and close regions of their own */
+    }
     if (lane->depth == lane->room) {
         int room = lane->room ? lane->room * 2 : 32;
         Open *open = PyMem_RawRealloc(lane->open, room * sizeof(Open));
@@ -80,17 +90,8 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
     open->seq = lane->grad || !is_op ? seq : -1; /* nodes run where no graph is built, and have numbers all the same */
     open->inputs = inputs;
     open->block = 0;
-    open->stack = 0;
-    if (given.flags & STACKS) {
-        open->hushes = PyThreadState_Get()->tracing;
-        if (lane->depth && open->hushes > open[-1].hushes && open[-1].stack) {
-            open->stack = open[-1].stack; /* no code of the user's lies between the two */
-        } else {
-            int64_t stack = lane->listening && given.stack_keys ? stack_id(lane) : 0;
-            open = &lane->open[lane->depth]; /* Python code may have run */
-            open->stack = stack;
-        }
-    }
+    open->stack = stack;
+    open->hushes = hushes;
     open->hushed = is_op && is_traced_unseen(lane);
     if (open->hushed)
         trace_nothing();
