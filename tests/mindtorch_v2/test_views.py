@@ -437,3 +437,9 @@ def test_scatters_replace_a_part():
     assert x.diagonal_scatter(torch.ones(2)).tolist() == [[1, 0], [0, 1]]
     with pytest.raises(RuntimeError, match="expected src to have a size equal to the slice"):
         x.select_scatter(torch.ones(3), 0, 1)
+
+
+def test_as_strided_finds_nothing_in_memory_of_nothing():
+    with pytest.raises(RuntimeError, match="requiring a storage size of 12 are out of bounds for storage of size 0"):
+        torch.zeros(0, 4).as_strided((3,), (1,))
+    assert torch.zeros(0, 4).as_strided((2, 0), (1, 1)).shape == (2, 0)

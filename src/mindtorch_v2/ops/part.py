@@ -270,6 +270,8 @@ def strided(a: Any, shape: Any, strides: Any, offset: int) -> Any:
     itemsize = a.dtype.itemsize
     buffer = _buffer(memory_owner(a))
     try:
+        if not buffer.nbytes and 0 not in tuple(shape) and type(a) is not MetaArray:
+            raise ValueError  # NumPy would not ask how large a buffer of nothing is
         return np.ndarray(shape, a.dtype, buffer, offset * itemsize, [s * itemsize for s in strides])
     except (TypeError, ValueError):
         if 0 in tuple(shape):
