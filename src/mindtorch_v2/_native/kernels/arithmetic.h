@@ -148,7 +148,7 @@ INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, P
     if (!out) return NULL;
     Operands work = {data_of(args[0]), data_of(args[1]), data_of(out), one};
     BEGIN(n)
-    if (m == n) run(loops[kind], &work, n, 1, LIGHT / 4);
+    if (n && m == n) run(loops[kind], &work, n, 1, LIGHT / 4); /* without elements there may be no number either */
     else
         for (char *x = data_of(args[0]), *end = x + n * size; x < end; x += m * size) {
             loops[kind](&work, 0, m);

@@ -1,6 +1,6 @@
 /* Values of few or many elements compared, replaced by a number, and converted. */
 
-#define SAME(TYPE)                                                                                                     \
+#define ALIKE(TYPE)                                                                                                    \
     for (Py_ssize_t i = 0; i < n && alike; i++) alike = ((const TYPE *)x)[i] == ((const TYPE *)y)[i];
 
 /* same(x, y): whether all elements are equal, of which nan is to none; None for what is not plain memory of one type and
@@ -14,10 +14,10 @@ static PyObject *same(PyObject *module, PyObject *const *args, Py_ssize_t count)
     int alike = 1;
     if (descr != F32 && descr != F64 && descr != I64 && descr != BOOL) Py_RETURN_NONE;
     BEGIN(n)
-    if (descr == F32) { SAME(float) }
-    else if (descr == F64) { SAME(double) }
-    else if (descr == I64) { SAME(int64_t) }
-    else { SAME(uint8_t) }
+    if (descr == F32) { ALIKE(float) }
+    else if (descr == F64) { ALIKE(double) }
+    else if (descr == I64) { ALIKE(int64_t) }
+    else { ALIKE(uint8_t) }
     END
     return PyBool_FromLong(alike);
 }
