@@ -1041,3 +1041,11 @@ def test_masks_and_arrays_that_do_not_match_are_left_to_numpy() -> None:
     assert C.chosen(mask, x, x[0]) is None
     assert C.chosen(mask[:, ::2], x[:, ::2], x[:, ::2]) is None
     assert C.chosen(x, x, x) is None
+
+
+def test_axes_beyond_all_numbers_and_rows_of_nothing_are_not_taken() -> None:
+    x = np.ones((4, 8), F32)
+    assert C.extreme(x, 2**70, False, False) is None
+    assert C.variance(x, 2**70, False, 1, True) is None
+    assert C.ranked(x, 2**70, False, 0, False) is None
+    assert not C.gather(np.ones((2, 0), F32), np.zeros((2, 1), np.int64), np.ones((2, 1), F32))

@@ -70,7 +70,7 @@ static PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t coun
         !(readable(args[0], I64) && writable(args[2], I64)))
         Py_RETURN_FALSE;
     Py_ssize_t n = last_of(args[0]), m = last_of(args[1]), total = count_of(args[1]);
-    if (total == 0 || total != count_of(args[2]) || count_of(args[0]) / n * m != total) Py_RETURN_FALSE;
+    if (total == 0 || total != count_of(args[2]) || n == 0 || count_of(args[0]) / n * m != total) Py_RETURN_FALSE;
     Places work = {data_of(args[1]), data_of(args[0]), data_of(args[2]), n, m, !single, NULL};
     return at_places(gather_part, work, total / m);
 }

@@ -201,7 +201,10 @@ typedef struct {
 static int lines_of(PyObject *array, PyObject *given, Lines *lines) {
     Array *a = (Array *)array;
     Py_ssize_t axis = given ? PyLong_Check(given) ? PyLong_AsSsize_t(given) : MOST_DIMS : -1;
-    if (axis == -1 && PyErr_Occurred()) PyErr_Clear();
+    if (axis == -1 && PyErr_Occurred()) {
+        PyErr_Clear(); /* too large for any array */
+        return 0;
+    }
     axis += axis < 0 ? a->nd : 0;
     if (axis < 0 || axis >= a->nd) return 0;
     *lines = (Lines){1, a->dimensions[axis], 1};
