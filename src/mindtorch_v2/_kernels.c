@@ -85,6 +85,7 @@ EITHER(attend, 0)
 #include "_native/kernels/losses.h"
 #include "_native/kernels/optimizers.h"
 #include "_native/kernels/random.h"
+#include "_native/kernels/drawing.h"
 
 static const struct {
     const char *name;
@@ -227,6 +228,15 @@ static PyMethodDef methods[] = {
     METHOD("random_below", random_below),
     METHOD("random_order", random_order),
     METHOD("random_normals", random_normals),
+    METHOD("random_uniforms", random_uniforms),
+    METHOD("random_coins", random_coins),
+    METHOD("random_coins_of", random_coins_of),
+    METHOD("random_waits", random_waits),
+    METHOD("random_whole", random_whole),
+    METHOD("new_normals", new_normals),
+    METHOD("new_uniforms", new_uniforms),
+    METHOD("new_below", new_below),
+    METHOD("draw_from", draw_from),
     METHOD("stretch", stretch),
     METHOD("normals", normals),
     METHOD("length", length),

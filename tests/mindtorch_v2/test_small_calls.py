@@ -522,18 +522,23 @@ def test_a_state_is_that_of_what_was_handed_out() -> None:
 def test_the_compiled_stream() -> None:
     numpys = np.random.RandomState(7)
     words = numpys.randint(0, 1 << 32, 2000, np.uint32).astype(np.int64)
-    block, drawn = np.empty(312, np.int64), np.empty(1500, np.int64)
+    stream, drawn = np.zeros(316, np.int64), np.empty(1500, np.int64)
     single, twice = np.empty(100, np.float32), np.empty((4, 50))
-    assert compiled.C.seed_words(block, 7) is True
-    assert compiled.C.random_words(block, 624, drawn) == 1500 - 2 * 624
+    assert compiled.C.seed_words(stream, 7) is True
+    assert stream[312:315].tolist() == [624, 0, 0]
+    assert compiled.C.random_words(stream, drawn) is True
+    assert stream[312:315].tolist() == [1500 - 2 * 624, 1, 0]
     assert np.array_equal(drawn, words[:1500])
-    position = compiled.C.random_words(block, 252, single)
+    assert compiled.C.random_words(stream, single) is True
     assert single.tolist() == [(w & 0xFFFFFF) * 2.0**-24 for w in words[1500:1600].tolist()]
-    assert compiled.C.random_words(block, position, twice) == 2000 - 3 * 624
+    assert compiled.C.random_words(stream, twice) is True
+    assert stream[312] == 2000 - 3 * 624
     pairs = words[1600:].reshape(-1, 2).tolist()
     assert twice.reshape(-1).tolist() == [((high & 0x1FFFFF) << 32 | low) * 2.0**-53 for high, low in pairs]
-    assert compiled.C.random_words(block, 625, single) is None
-    assert compiled.C.random_words(block[:-1], 0, single) is None
+    for place in (-1, 625):
+        stream[312] = place
+        assert compiled.C.random_words(stream, single) is False
+    assert compiled.C.random_words(stream[:-1], single) is False
 
 
 @pytest.mark.skipif(compiled.C is None, reason="the kernels are not built here")

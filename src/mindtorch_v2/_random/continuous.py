@@ -141,9 +141,9 @@ def _moved(values: Any, mean: float, std: float) -> Any:
 def _filled_normals(out: Array, mean: float, std: float, generator: Generator | None) -> Array:
     """Fill a contiguous array of single precision, or of double precision where the stream is compiled."""
     engine, count = engine_of(generator), out.size
+    if engine.pour_normal(out, float(mean), float(std)):
+        return out
     with engine.lock:
-        if engine.fill_normals(out, mean, std):
-            return out
         if count >= 16:
             _normal_blocks32(engine, out, mean, std, redraw=True)
         elif count:
@@ -288,6 +288,10 @@ def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 @quiet()
 def exponential(size: Size, dtype: npt.DTypeLike, lambd: float = 1.0, generator: Generator | None = None) -> Array:
     dtype = np.dtype(dtype)
+    if dtype is FLOAT32 or dtype is FLOAT64:
+        made: Array = np.empty(size, dtype)
+        if engine_of(generator).pour("random_waits", made, lambd):
+            return made
     if not lambd > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     if numel(size) and not is_float(dtype):

@@ -33,6 +33,8 @@ _ULP24 = np.array(2.0**-24, np.float32)
 _MASK53 = np.array((1 << 53) - 1, np.uint64)
 _ULP53 = np.array(2.0**-53)
 _NOTHING = np.empty(0, np.int64)
+# Where a compiled stream keeps, after its block, how many words of that are used, whether any was drawn, and a normal.
+_PLACE, _DRAWN, _HOLDS, _HELD = range(_BLOCK // 2, _BLOCK // 2 + 4)
 _HALF_WORD = np.array(32, np.uint64)
 _BULK = 1024  # from here on RandomState's bulk reading wins over pairing raw words
 
@@ -60,13 +62,14 @@ class Engine:
     """A stream of 32-bit words. Whoever draws holds `lock` for the whole of one operation."""
 
     __slots__ = (
-        "_ahead", "_at", "_bits", "_block", "_fresh", "_made", "_position", "_reader", "lock", "next_float_normal",
-        "next_normal", "seed",
+        "_ahead", "_at", "_bits", "_block", "_fresh", "_held", "_made", "_position", "_reader", "lock",
+        "next_float_normal", "seed",
     )  # fmt: skip
 
     def __init__(self, seed: int) -> None:
         self._made = False
-        self._block: Any = None if C is None else np.empty(_BLOCK // 2, np.int64)  # where there is a compiled stream
+        # Where there is a compiled stream, that is all of its memory, and what else is kept of it here does not count.
+        self._block: Any = None if C is None else np.zeros(_BLOCK // 2 + 4, np.int64)
         self.lock = threading.Lock()
         self.reseed(seed)
 
@@ -84,13 +87,29 @@ class Engine:
         """Start over from `seed` (64 bits are remembered, the low 32 are used, as in torch)."""
         self.seed = seed
         if self._block is not None:
-            C.seed_words(self._block, seed & 0xFFFFFFFF)
+            C.seed_words(self._block, seed & 0xFFFFFFFF)  # which forgets what was held, too
         elif self._made:
             self._reader.seed(seed & 0xFFFFFFFF)
         self._forget(_BLOCK)
         self._fresh = True  # nothing drawn yet: torch saves this as next=0, an exhausted block as next=624
-        self.next_normal: float | None = None
+        self._held: float | None = None
         self.next_float_normal: float | None = None
+
+    @property
+    def next_normal(self) -> float | None:
+        """The normal number that is held for the next call."""
+        if self._block is None:
+            return self._held
+        return float(self._block[_HELD].view(np.float64)) if self._block[_HOLDS] else None
+
+    @next_normal.setter
+    def next_normal(self, value: float | None) -> None:
+        if self._block is None:
+            self._held = value
+            return
+        self._block[_HOLDS] = value is not None
+        if value is not None:
+            self._block[_HELD] = np.float64(value).view(np.int64)
 
     # Words are read ahead to the end of NumPy's block, but never beyond: `save` can then tell where the stream is.
 
@@ -107,69 +126,31 @@ class Engine:
 
     def _fill(self, out: npt.NDArray[Any]) -> None:
         """Fill a contiguous array with words or uniform numbers of the compiled stream, which needs no reading ahead."""
-        if out.size:
-            self._position = C.random_words(self._block, self._position, out)
-            self._fresh = False
+        C.random_words(self._block, out)
 
-    def fill_normals(self, out: npt.NDArray[Any], mean: float, std: float) -> bool:
-        """Fill a contiguous array with normal numbers; False where nothing is compiled that does it."""
-        if self._block is None:
+    def pour(self, loop: str, out: npt.NDArray[Any], *given: Any) -> bool:
+        """Fill an array by a compiled loop; False, with nothing drawn, where that does not take it, or is not there."""
+        if self._block is None or not out.size:
             return False
-        held = self.next_normal
-        drawn = C.random_normals(self._block, self._position, held, out, mean, std)
-        if drawn is None:
-            return False
-        if out.size > (held is not None):
-            self._fresh = False
-        self._position, self.next_normal = drawn
-        return True
+        with self.lock:
+            return bool(getattr(C, loop)(self._block, out, *given))
 
     def pour_normal(self, out: npt.NDArray[Any], mean: float = 0.0, std: float = 1.0) -> bool:
         """Fill an array with normal numbers; False, with nothing drawn, where nothing is compiled that does it, and for a
         deviation that is none."""
-        block = self._block
-        if block is None or not std >= 0.0 or not out.size:
-            return False
-        with self.lock:
-            drawn = C.random_normals(block, self._position, self.next_normal, out, mean, std)
-            if drawn is None:
-                return False
-            self._position, self.next_normal = drawn
-            self._fresh = False
-        return True
+        return self.pour("random_normals", out, mean, std)
 
-    def pour_uniform(self, out: npt.NDArray[Any]) -> bool:
-        """The same with uniform numbers from [0, 1), into an array of floats."""
-        block = self._block
-        if block is None or not out.size:
-            return False
-        with self.lock:
-            position = C.random_words(block, self._position, out)
-            if position is None:
-                return False
-            self._position = position
-            self._fresh = False
-        return True
+    def pour_uniform(self, out: npt.NDArray[Any], low: float = 0.0, high: float = 1.0) -> bool:
+        """The same with uniform numbers from [low, high)."""
+        return self.pour("random_uniforms", out, low, high)
 
     def pour_integers(self, out: npt.NDArray[np.int64], low: int, span: int) -> bool:
         """The same with integers from ``low`` on, a word each."""
-        block = self._block
-        if block is None or not out.size:
-            return False
-        with self.lock:
-            self._position = C.random_below(block, self._position, out, low, span)
-            self._fresh = False
-        return True
+        return self.pour("random_below", out, low, span)
 
     def pour_order(self, out: npt.NDArray[np.int64]) -> bool:
         """The same with the numbers 0, 1, ..., each but the last swapped in turn with itself or a later one."""
-        block = self._block
-        if block is None or out.size < 2:
-            return False
-        with self.lock:
-            self._position = C.random_order(block, self._position, out)
-            self._fresh = False
-        return True
+        return out.size > 1 and self.pour("random_order", out)
 
     def words32(self, n: int) -> Words32:
         """The next `n` words."""
@@ -256,16 +237,17 @@ class Engine:
     def save(self) -> State:
         """The state as torch lays it out."""
         if self._block is not None:
-            key, position = self._block.view(np.uint32), self._position
+            key, position = self._block.view(np.uint32)[:_BLOCK], int(self._block[_PLACE])
+            fresh = not self._block[_DRAWN]
         else:
             stream: Any = self._bits.state["state"]
-            key, position = stream["key"], stream["pos"]
+            key, position, fresh = stream["key"], stream["pos"], self._fresh
         following = position - (self._ahead.size - self._at)
         state = np.zeros((), _STATE)
         state["seed"] = self.seed
         state["left"] = _BLOCK + 1 - following
         state["seeded"] = 1
-        state["next"] = 0 if self._fresh else following
+        state["next"] = 0 if fresh else following
         state["key"] = key
         if self.next_normal is not None:
             state["has_next_normal"], state["next_normal"] = 1, self.next_normal
@@ -283,7 +265,8 @@ class Engine:
             raise RuntimeError("Invalid mt19937 state")
         key = state["key"].astype(np.uint32)
         if self._block is not None:
-            self._block.view(np.uint32)[:] = key
+            self._block.view(np.uint32)[:_BLOCK] = key
+            self._block[_PLACE], self._block[_DRAWN] = _BLOCK + 1 - left, not (left == 1 and following == 0)
         else:
             self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK + 1 - left}}
         self._forget(_BLOCK + 1 - left)
@@ -434,6 +417,8 @@ def _checked_state(state: Any) -> State:
 
 
 default_generator = Generator()
+if C is not None:
+    C.draw_from(default_generator._engine._block, default_generator._engine.lock.locked)
 # Half of a draw is no state for a child to start from.
 held_while_forking(default_generator._engine.lock)
 default_generator.seed()  # torch starts its default generator from entropy, too

@@ -17,9 +17,10 @@ from ..kernels.compiled import C
 from . import creation
 from .creation import _OPTIONS, checked_size, empty, empty_like, into, np_dtype, zeros_like
 
-_engine_of, _DEFAULT = _random.engine_of, _dtype._Default
+_DEFAULT = _dtype._Default
 _F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _NAMESPACE = _tap.NAMESPACE
+_NEAR = 1 << 27  # the distance between numbers of less than this needs less than 28 bits
 
 
 def _quiet(function: Any) -> Any:
@@ -35,44 +36,48 @@ def _quiet(function: Any) -> Any:
     return kernel
 
 
-def _fill_row(schema: str, function: Any, pour: Any = None) -> Any:
-    """The row of a fill; `pour` is what may do it at once."""
+def _fill_row(schema: str, function: Any, loop: str = "") -> Any:
+    """The row of a fill; `loop` is what may do it at once, for the usual generator."""
     kernel = _quiet(function)
-    return mutating(schema, self=lambda g: zeros_like(g))(kernel if pour is None else _quickly(kernel, pour)).function
+    if C is not None and loop:
+        kernel = (_with_two if schema.count("float ") == 2 else _with_given)(kernel, getattr(C, loop))
+    return mutating(schema, self=lambda g: zeros_like(g))(kernel).function
 
 
-def _quickly(fill: Any, pour: Any) -> Any:
-    """`fill` with two plain numbers, in one compiled call where that takes the array."""
+def _with_two(fill: Any, draw: Any) -> Any:
+    """`fill` with two numbers, in one compiled call where that takes the array."""
 
     def kernel(a: Any, first: Any, second: Any, generator: Any) -> None:
-        if (type(first) is float or type(first) is int) and (type(second) is float or type(second) is int):
-            if type(a) is np.ndarray and pour(_engine_of(generator), a, first, second):
-                return
-        fill(a, first, second, generator)
+        if generator is not None or not draw(None, a, first, second):
+            fill(a, first, second, generator)
 
     return kernel
 
 
-def _pour_uniform(engine: _random.Engine, a: Any, low: float, high: float) -> bool:
-    if low == 0 and high == 1:
-        return (a.dtype is _F32 or a.dtype is _F64) and engine.pour_uniform(a)
-    if a.dtype is not _F32 or not -_random.WIDEST <= low <= high <= _random.WIDEST or not engine.pour_uniform(a):
-        return False
-    return bool(C.stretch(a, low, high))
+def _with_given(fill: Any, draw: Any) -> Any:
+    """The same with whatever else it takes, generator last."""
+
+    def kernel(a: Any, *given: Any) -> None:
+        if given[-1] is not None or not draw(None, a, *given[:-1]):
+            fill(a, *given)
+
+    return kernel
 
 
 uniform_ = _fill_row(
     "uniform_(Tensor(a!) self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.uniform_,
-    _pour_uniform,
+    "random_uniforms",
 )
 normal_ = _fill_row(
     "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.normal_,
-    _random.Engine.pour_normal,
+    "random_normals",
 )
 exponential_ = _fill_row(
-    "exponential_(Tensor(a!) self, float lambd=1.0, *, Generator? generator=None) -> Tensor(a!)", _random.exponential_
+    "exponential_(Tensor(a!) self, float lambd=1.0, *, Generator? generator=None) -> Tensor(a!)",
+    _random.exponential_,
+    "random_waits",
 )
 geometric_ = _fill_row(
     "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", _random.geometric_
@@ -85,16 +90,27 @@ log_normal_ = _fill_row(
     "log_normal_(Tensor(a!) self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor(a!)",
     _random.log_normal_,
 )
+
+
+def _from_to(a: Any, low: int, high: int | None, generator: Any) -> None:
+    """Integers from [low, high), in one compiled call where a word each is enough."""
+    if generator is None and C is not None and type(low) is type(high) is int and a.dtype is _I64:
+        if -_NEAR < low < high < _NEAR and C.random_below(None, a, low, high - low):
+            return
+    _random.random_(a, low, high, generator)
+
+
 _random_plain = _fill_row(
     "random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)",
     lambda a, generator: _random.random_(a, generator=generator),
+    "random_whole",
 )
 _random_to = _fill_row(
     "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
-    lambda a, to, generator: _random.random_(a, 0, to, generator),
+    lambda a, to, generator: _from_to(a, 0, to, generator),
 )
 _random_from = _fill_row(
-    "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", _random.random_
+    "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", _from_to
 )
 
 
@@ -110,7 +126,9 @@ def random_(input: Tensor, from_: Any = None, to: Any = None, *, generator: Any 
 
 
 _bernoulli_number = _fill_row(
-    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", _random.bernoulli_
+    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
+    _random.bernoulli_,
+    "random_coins",
 )
 _bernoulli_each = _fill_row(
     "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", _random.bernoulli_
@@ -126,6 +144,10 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 @op("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", self=lambda g: zeros_like(g))
 def _bernoulli(a: Any, generator: Any) -> Any:
+    if generator is None and C is not None:
+        coins = np.empty(a.shape, a.dtype)
+        if C.random_coins_of(None, coins, a):
+            return coins
     return _random.bernoulli_of(a, generator=generator)
 
 
@@ -166,8 +188,17 @@ def _quick_draw(draw: Any, size: tuple[Any, ...], dtype: Any, device: Any, *give
     return make(draw(size, np_type, *given))
 
 
-def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
-    """rand and randn: rows made of `empty` and a fill, and their public function."""
+def _quick_normals(size: tuple[Any, ...], dtype: Any, device: Any, mean: float, std: float, generator: Any) -> Any:
+    """The same with normal numbers, in one compiled call where they are few."""
+    if generator is None and C is not None:
+        made = C.new_normals(size, creation.quick_dtype(dtype, device), mean, std)
+        if made is not None:
+            return make(made)
+    return _quick_draw(_random.normal, size, dtype, device, mean, std, generator)
+
+
+def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
+    """rand and randn: rows made of `empty` and a fill, and their public function; `quick` makes small arrays at once."""
 
     def call(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         return fill(empty(size, dtype=dtype, device=device), generator=generator)
@@ -200,13 +231,16 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
             else:
                 np_type = creation.quick_dtype(dtype, device)
             if np_type is _F32 or np_type is _F64:
+                plainly = size[0] if len(size) == 1 and isinstance(size[0], tuple) else size
+                blank = quick(plainly, np_type, 0.0, 1.0) if generator is None and quick is not None else None
+                if blank is not None:
+                    return make(blank).requires_grad_() if requires_grad else make(blank)
                 try:
-                    blank = np.empty(size[0] if len(size) == 1 and isinstance(size[0], tuple) else size, np_type)
+                    blank = np.empty(plainly, np_type)
                 except (TypeError, ValueError, MemoryError):
                     pass  # the long way says what is wrong
                 else:
-                    if not pour(_engine_of(generator), blank):
-                        write(blank, 0.0, 1.0, generator)
+                    write(blank, 0.0, 1.0, generator)
                     made = make(blank)
                     return made.requires_grad_() if requires_grad else made
         sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
@@ -242,11 +276,8 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
         return draw(made.shape, made.dtype) if made.flags.c_contiguous else fill(make(made))._a
 
     def like_itself(a: Any, *rest: Any) -> Any:
-        if a.dtype is _F32 or a.dtype is _F64:
-            blank = np.empty(a.shape, a.dtype)
-            if pour(_engine_of(None), blank):
-                return blank
-        return draw(a.shape, a.dtype)
+        made = None if quick is None else quick(a.shape, a.dtype, 0.0, 1.0)
+        return draw(a.shape, a.dtype) if made is None else made
 
     like_row = op(
         f"{name}_like({creation._LIKE}) -> Tensor",
@@ -258,19 +289,16 @@ def _sized(name: str, fill: Any, draw: Any, pour: Any, write: Any) -> None:
     front(like.__name__)(like)
 
 
-_sized("rand", uniform_, _random.uniform, _random.Engine.pour_uniform, _random.uniform_)
-_sized("randn", normal_, _random.normal, _random.Engine.pour_normal, _random.normal_)
+_sized("rand", uniform_, _random.uniform, _random.uniform_, None if C is None else C.new_uniforms)
+_sized("randn", normal_, _random.normal, _random.normal_, None if C is None else C.new_normals)
 
 
 def _quick_integers(low: int, high: int, size: Any, dtype: Any, device: Any, generator: Any) -> Tensor | None:
     """Integers of a plain size on the CPU, each of one random word, that nobody records; else None."""
     if 0 < high - low < 1 << 28 and -(1 << 62) < low < 1 << 62 and creation.quick_dtype(dtype, device) is _I64:
-        for n in size:
-            if type(n) is not int or n < 0:
-                return None
-        blank = np.empty(size, _I64)
-        if _engine_of(generator).pour_integers(blank, low, high - low):
-            return make(blank)
+        made = C.new_below(size, low, high - low) if generator is None and C is not None else None
+        if made is not None:
+            return make(made)
     return _quick_draw(_random.randint, size, dtype, device, low, high, generator)
 
 
@@ -463,7 +491,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
            dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any) -> Tensor:  # fmt: skip
     """Normal numbers; mean and std may be tensors, or numbers with a size."""
     if type(size) is tuple and out is None and type(mean) is type(std) is float and not (kw or requires_grad):
-        quick = _quick_draw(_random.normal, size, dtype, device, mean, std, generator)
+        quick = _quick_normals(size, dtype, device, mean, std, generator)
         if quick is not None:
             return quick
     if size is None:

@@ -26,31 +26,71 @@ WIDE static void temper(const uint32_t *key, int64_t *out, Py_ssize_t n) {
     }
 }
 
-/* Whether an object is the memory of a block: 312 numbers of int64. */
-INLINE int is_block(PyObject *object) { return writable(object, I64) && count_of(object) * 2 == BLOCK; }
+/* A stream: its block, how many words of that are used, whether anything was drawn, and a normal number that is held for
+ * the next call. Its memory is an array of int64. */
+typedef struct {
+    uint32_t key[BLOCK];
+    int64_t position, drawn, holds;
+    double held;
+} Stream;
 
-/* seed_words(block, seed): a block from 32 bits; it is used up. */
-static PyObject *seed_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2 || !is_block(args[0])) Py_RETURN_FALSE;
-    uint32_t *key = data_of(args[0]);
-    unsigned long seed = PyLong_AsUnsignedLong(args[1]);
-    if (PyErr_Occurred()) return NULL;
-    key[0] = (uint32_t)seed;
-    for (uint32_t i = 1; i < BLOCK; i++) key[i] = 1812433253u * (key[i - 1] ^ (key[i - 1] >> 30)) + i;
+INLINE int is_stream(PyObject *object) {
+    return writable(object, I64) && count_of(object) * sizeof(int64_t) == sizeof(Stream);
+}
+
+/* The stream to draw from where none is given, and who knows whether another thread is drawing from it. */
+static PyObject *usual_stream, *usual_is_locked;
+
+/* draw_from(stream, is_locked): that is the stream where None is given for one. */
+static PyObject *draw_from(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_stream(args[0])) Py_RETURN_FALSE;
+    Py_XSETREF(usual_stream, Py_NewRef(args[0]));
+    Py_XSETREF(usual_is_locked, Py_NewRef(args[1]));
     Py_RETURN_TRUE;
 }
 
-/* The next n words of a block of which `position` are used, and of those after it; how many of the last are used then. */
-static Py_ssize_t draw(uint32_t *key, Py_ssize_t position, int64_t *out, Py_ssize_t n) {
-    for (Py_ssize_t part; n; n -= part, out += part, position += part) {
-        if (position == BLOCK) {
-            next_block(key);
-            position = 0;
-        }
-        part = n < BLOCK - position ? n : BLOCK - position;
-        temper(key + position, out, part);
+/* The stream for n numbers; NULL for what is none. Whoever gives one has locked it. The usual one is not locked, but so
+ * few numbers are drawn without letting other threads run. */
+static Stream *stream_of(PyObject *object, Py_ssize_t n) {
+    if (object == Py_None) {
+        if (!usual_stream || n > LARGE) return NULL;
+        PyObject *locked = PyObject_CallNoArgs(usual_is_locked);
+        if (!locked) PyErr_Clear(); /* the way in Python asks again */
+        Py_XDECREF(locked);
+        if (locked != Py_False) return NULL;
+        object = usual_stream;
+    } else if (!is_stream(object)) {
+        return NULL;
     }
-    return position;
+    Stream *stream = data_of(object);
+    return stream->position >= 0 && stream->position <= BLOCK ? stream : NULL;
+}
+
+/* seed_words(stream, seed): a block from 32 bits; it is used up, and nothing is drawn or held. */
+static PyObject *seed_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_stream(args[0])) Py_RETURN_FALSE;
+    Stream *stream = data_of(args[0]);
+    unsigned long seed = PyLong_AsUnsignedLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    uint32_t *key = stream->key;
+    key[0] = (uint32_t)seed;
+    for (uint32_t i = 1; i < BLOCK; i++) key[i] = 1812433253u * (key[i - 1] ^ (key[i - 1] >> 30)) + i;
+    stream->position = BLOCK;
+    stream->drawn = stream->holds = 0;
+    Py_RETURN_TRUE;
+}
+
+/* The next n words. */
+static void draw(Stream *stream, int64_t *out, Py_ssize_t n) {
+    if (n) stream->drawn = 1;
+    for (Py_ssize_t part; n; n -= part, out += part, stream->position += part) {
+        if (stream->position == BLOCK) {
+            next_block(stream->key);
+            stream->position = 0;
+        }
+        part = n < BLOCK - stream->position ? n : BLOCK - stream->position;
+        temper(stream->key + stream->position, out, part);
+    }
 }
 
 WIDE static void uniform_loop(const int64_t *words, float *out, Py_ssize_t n) {
@@ -62,80 +102,85 @@ WIDE static void wide_uniform_loop(const int64_t *words, double *out, Py_ssize_t
         out[i] = (double)((words[2 * i] & 0x1fffff) << 32 | words[2 * i + 1]) * 0x1p-53;
 }
 
-/* The next n numbers from [0, 1), each of 24 bits of a word, or (`wide`) of 53 bits of two; the position after them. */
-static Py_ssize_t draw_uniform(uint32_t *key, Py_ssize_t position, void *out, Py_ssize_t n, int wide) {
+/* The next n numbers from [0, 1), each of 24 bits of a word, or (`wide`) of 53 bits of two. */
+static void draw_uniform(Stream *stream, void *out, Py_ssize_t n, int wide) {
     for (Py_ssize_t start = 0; start < n; start += BLOCK / 2) {
         int64_t words[BLOCK];
         Py_ssize_t part = n - start < BLOCK / 2 ? n - start : BLOCK / 2;
-        position = draw(key, position, words, wide ? 2 * part : part);
+        draw(stream, words, wide ? 2 * part : part);
         if (wide)
             wide_uniform_loop(words, (double *)out + start, part);
         else
             uniform_loop(words, (float *)out + start, part);
     }
-    return position;
 }
 
-/* Whether args begin with a block and a position in it. */
-INLINE int at_position(PyObject *const *args, Py_ssize_t *position) {
-    if (!is_block(args[0]) || !PyLong_CheckExact(args[1])) return 0;
-    *position = PyLong_AsSsize_t(args[1]);
-    PyErr_Clear(); /* what overflows is -1 */
-    return *position >= 0 && *position <= BLOCK;
+/* A plain Python number as a double; 0 for all else. */
+INLINE int as_number(PyObject *object, double *value) {
+    if (PyFloat_CheckExact(object)) {
+        *value = PyFloat_AS_DOUBLE(object);
+        return 1;
+    }
+    if (!PyLong_CheckExact(object)) return 0;
+    *value = PyLong_AsDouble(object);
+    if (!PyErr_Occurred()) return 1;
+    PyErr_Clear(); /* too large; the way in Python says so */
+    return 0;
 }
 
-/* random_words(block, position, out): the next words (kept as int64), or the next numbers from [0, 1) of float32 or
- * float64; the position after them. None for other arrays. */
+/* random_words(stream, out): the next words (kept as int64), or the next numbers from [0, 1) of float32 or float64. False
+ * for other arrays. */
 static PyObject *random_words(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    Py_ssize_t position;
-    if (count != 3 || !at_position(args, &position)) Py_RETURN_NONE;
-    int whole = writable(args[2], I64), wide = writable(args[2], F64);
-    if (!whole && !wide && !writable(args[2], F32)) Py_RETURN_NONE;
-    Py_ssize_t n = count_of(args[2]);
+    if (count != 2) Py_RETURN_FALSE;
+    int whole = writable(args[1], I64), wide = writable(args[1], F64);
+    if (!whole && !wide && !writable(args[1], F32)) Py_RETURN_FALSE;
+    Py_ssize_t n = count_of(args[1]);
+    Stream *stream = stream_of(args[0], n);
+    if (!stream) Py_RETURN_FALSE;
     BEGIN(n)
     if (whole)
-        position = draw(data_of(args[0]), position, data_of(args[2]), n);
+        draw(stream, data_of(args[1]), n);
     else
-        position = draw_uniform(data_of(args[0]), position, data_of(args[2]), n, wide);
+        draw_uniform(stream, data_of(args[1]), n, wide);
     END
-    return PyLong_FromSsize_t(position);
+    Py_RETURN_TRUE;
 }
 
-/* random_below(block, position, out, low, span): the remainders of the next words by span, from low on; the position after
- * them. None for what is not int64 or needs more than a word each. */
+/* random_below(stream, out, low, span): the remainders of the next words by span, from low on. False for what is not int64
+ * or needs more than a word each. */
 static PyObject *random_below(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    Py_ssize_t position;
-    if (count != 5 || !at_position(args, &position) || !writable(args[2], I64)) Py_RETURN_NONE;
-    int64_t low = PyLong_AsLongLong(args[3]), span = PyLong_AsLongLong(args[4]);
+    if (count != 4 || !writable(args[1], I64)) Py_RETURN_FALSE;
+    int64_t low = PyLong_AsLongLong(args[2]), span = PyLong_AsLongLong(args[3]);
     if (PyErr_Occurred()) return NULL;
-    if (span < 1 || span >= 1 << 28) Py_RETURN_NONE;
-    Py_ssize_t n = count_of(args[2]);
-    int64_t *out = data_of(args[2]);
+    Py_ssize_t n = count_of(args[1]);
+    Stream *stream = stream_of(args[0], n);
+    if (!stream || span < 1 || span >= 1 << 28) Py_RETURN_FALSE;
+    int64_t *out = data_of(args[1]);
     BEGIN(n)
-    position = draw(data_of(args[0]), position, out, n);
+    draw(stream, out, n);
     for (Py_ssize_t i = 0; i < n; i++) out[i] = (int64_t)((uint32_t)out[i] % (uint32_t)span) + low;
     END
-    return PyLong_FromSsize_t(position);
+    Py_RETURN_TRUE;
 }
 
-/* random_order(block, position, out): 0, 1, ..., each but the last swapped in turn with itself or a later one; the position
- * after the words that took. */
+/* random_order(stream, out): 0, 1, ..., each but the last swapped in turn with itself or a later one. */
 static PyObject *random_order(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    Py_ssize_t position;
-    if (count != 3 || !at_position(args, &position) || !writable(args[2], I64)) Py_RETURN_NONE;
-    Py_ssize_t n = count_of(args[2]);
-    int64_t *order = data_of(args[2]), words[BLOCK];
+    if (count != 2 || !writable(args[1], I64)) Py_RETURN_FALSE;
+    Py_ssize_t n = count_of(args[1]);
+    Stream *stream = stream_of(args[0], n);
+    if (!stream) Py_RETURN_FALSE;
+    int64_t *order = data_of(args[1]), words[BLOCK];
     BEGIN(n)
     for (Py_ssize_t i = 0; i < n; i++) order[i] = i;
     for (Py_ssize_t i = 0; i < n - 1; i++) {
-        if (i % BLOCK == 0) position = draw(data_of(args[0]), position, words, n - 1 - i < BLOCK ? n - 1 - i : BLOCK);
+        if (i % BLOCK == 0) draw(stream, words, n - 1 - i < BLOCK ? n - 1 - i : BLOCK);
         Py_ssize_t other = i + (uint32_t)words[i % BLOCK] % (uint32_t)(n - i);
         int64_t held = order[i];
         order[i] = order[other];
         order[other] = held;
     }
     END
-    return PyLong_FromSsize_t(position);
+    Py_RETURN_TRUE;
 }
 
 WIDE static void stretch_loop(float *x, float low, float high, Py_ssize_t n) {
@@ -241,53 +286,58 @@ static void normal_doubles(double *x, double mean, double deviation, Py_ssize_t 
         }
 }
 
-/* Fewer than sixteen normals, pair by pair; the second of a last pair is held for the next call. */
-static Py_ssize_t few_normals(uint32_t *key, Py_ssize_t position, PyObject **held, double *out, Py_ssize_t n) {
+/* Fewer than sixteen normals, pair by pair; the second of a last pair is held for the next call. `out` has room for one
+ * more. */
+static void few_normals(Stream *stream, double *out, Py_ssize_t n) {
     Py_ssize_t i = 0;
-    if (n && *held != Py_None) {
-        out[i++] = PyFloat_AsDouble(*held);
-        *held = Py_None;
+    if (n && stream->holds) {
+        out[i++] = stream->held;
+        stream->holds = 0;
     }
     for (double u[2]; i < n; i += 2) {
-        position = draw_uniform(key, position, u, 2, 1);
+        draw_uniform(stream, u, 2, 1);
         double radius = sqrt(-2.0 * log1p(-u[1])), angle = 6.283185307179586477 * u[0];
         out[i] = radius * cos(angle);
         out[i + 1] = radius * sin(angle);
     }
-    if (i > n) *held = NULL; /* it is out[n] */
-    return position;
+    if (i > n) {
+        stream->holds = 1;
+        stream->held = out[n];
+    }
 }
 
-/* random_normals(block, position, held, out, mean, deviation): fill out; the position after it, and the normal number that
- * is held for the next call, or None. None where out is not plain memory of float32 or float64. */
-static PyObject *random_normals(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    Py_ssize_t position;
-    if (count != 6 || !at_position(args, &position) || !(args[2] == Py_None || PyFloat_CheckExact(args[2]))) Py_RETURN_NONE;
-    int wide = writable(args[3], F64);
-    if (!wide && !writable(args[3], F32)) Py_RETURN_NONE;
-    double mean = PyFloat_AsDouble(args[4]), deviation = PyFloat_AsDouble(args[5]), few[17];
-    if (PyErr_Occurred()) return NULL;
-    Py_ssize_t n = count_of(args[3]), rest = n % 16;
-    uint32_t *key = data_of(args[0]);
-    PyObject *held = args[2];
-    char *out = data_of(args[3]);
+static void draw_normals(Stream *stream, char *out, Py_ssize_t n, int wide, double mean, double deviation) {
     if (n < 16) {
-        position = few_normals(key, position, &held, few, n);
+        double few[17];
+        few_normals(stream, few, n);
         for (Py_ssize_t i = 0; i < n; i++) {
             double value = __builtin_fma(few[i], deviation, mean);
             if (wide) ((double *)out)[i] = value;
             else ((float *)out)[i] = (float)value;
         }
-        return held ? Py_BuildValue("nO", position, held) : Py_BuildValue("nd", position, few[n]);
+        return;
     }
-    BEGIN(n)
     /* A rest is drawn, too, and then again, as the end of a block of its own. */
-    for (Py_ssize_t again = 0; again <= (rest > 0); again++) {
+    for (Py_ssize_t again = 0; again <= (n % 16 > 0); again++) {
         Py_ssize_t from = again ? n - 16 : 0, made = again ? 16 : n;
-        position = draw_uniform(key, position, out + from * (wide ? 8 : 4), made, wide);
+        draw_uniform(stream, out + from * (wide ? 8 : 4), made, wide);
         if (wide) normal_doubles((double *)out + from, mean, deviation, made - made % 16);
         else normal_loop((float *)out + from, (float)mean, (float)deviation, made - made % 16);
     }
+}
+
+/* random_normals(stream, out, mean, deviation): False where out is not plain memory of float32 or float64, and for a
+ * deviation that is none. */
+static PyObject *random_normals(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 4) Py_RETURN_FALSE;
+    int wide = writable(args[1], F64);
+    double mean, deviation;
+    if ((!wide && !writable(args[1], F32)) || !as_number(args[2], &mean) || !as_number(args[3], &deviation)) Py_RETURN_FALSE;
+    Py_ssize_t n = count_of(args[1]);
+    Stream *stream = deviation >= 0 ? stream_of(args[0], n) : NULL;
+    if (!stream) Py_RETURN_FALSE;
+    BEGIN(n)
+    draw_normals(stream, data_of(args[1]), n, wide, mean, deviation);
     END
-    return Py_BuildValue("nO", position, held);
+    Py_RETURN_TRUE;
 }
