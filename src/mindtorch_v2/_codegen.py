@@ -98,7 +98,6 @@ def guards(op: Any) -> list[str]:
             conditions.append(f"{'ALL_PLAIN' if argument.type == 'Tensor[]' else 'PLAIN_OR_NONE'}({name})")
         elif argument.name in op.required_text:
             conditions.append(f"{name} is not MISSING")
-    conditions.extend(f"{a} is MISSING" for a in op.aliases)
     if op.has_out:
         conditions.append("out is None")
     return conditions

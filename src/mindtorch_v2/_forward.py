@@ -400,6 +400,9 @@ def forward_source(op: Any, flags: int | None = None) -> str:
     if op.differentiable:
         lines.add("global SEQ")
     _unpack_varargs(lines, op)
+    # NumPy's spellings stand for torch's from here on, so that both are as fast.
+    for name, spelling in zip(op.aliased, op.aliases):
+        lines.add(f"if {spelling} is not MISSING: {name}, {spelling} = {spelling}, MISSING")
     for name in (a.python_name for a in op.schema.arguments if a.type in ("ScalarType", "ScalarType?")):
         lines.add(f"if type({name}) is type: {name} = AS_DTYPE({name})")
     if flags is None or not op.records:
