@@ -112,15 +112,20 @@ def _overlap(a: Any, b: Any) -> bool:
     return bool(dense) and np.may_share_memory(a, b)
 
 
-def write_result(op: Op, out: Tensor, made: Tensor) -> Tensor:
-    """`out` with the result of an op on tensors whose memory it does not share."""
-    if op.kind == "kernel" and (op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT)):
-        _require_dtypes([out], [made._a])
+def requires_dtype(op: Op) -> bool:
+    """Whether `out=` has to be of the dtype of the result."""
+    return op.kind == "kernel" and (op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT))
+
+
+def write_result(out: Tensor, made: Tensor, strict: bool) -> Tensor:
+    """`out` with the result of an op on tensors whose memory it does not share; `strict` asks for its dtype."""
     if out._a.dtype is made._a.dtype and out._a.shape == made._a.shape and out._a.flags.c_contiguous:
         out._a[...] = made._a
         bump(out)
-    else:
-        write_out(out, made._a)
+        return out
+    if strict:
+        _require_dtypes([out], [made._a])
+    write_out(out, made._a)
     return out
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _tap
+from ._change import COMPUTED_IN_OUT, requires_dtype
 from ._codegen import (
     Lines,
     array_of,
@@ -193,6 +194,40 @@ def _elementwise(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     lines.depth -= 1
     if op.fast is not None:
         _quick(lines, op, flags, recorded)
+    if op.has_out and not recorded:
+        _into_given(lines, op, names, fits)
+
+
+def _into_given(lines: Lines, op: Any, names: list[str], fits: str) -> None:
+    """`out=` of the shape and dtype of the result, written by the kernel itself, where nobody builds a graph. Arrays that
+    own their memory share none, or are one and the same, which elementwise kernels may write as they read."""
+    kernel = op.ufunc if op.ufunc is not None else op.kernel
+    if op.strict_out or not takes_out(kernel):
+        return
+    alone = [f"{n}._ag is None and {n}._view is None" for n in [*names, "out"]]
+    lines.add(f"if type(out) is Tensor and {' and '.join([*(plain(n) for n in names), *_number_guards(op), *alone])}:")
+    lines.depth += 1
+    lines.add("o = out._a", *(f"a{i} = {n}._a" for i, n in enumerate(names)))
+    arrays = [f"a{i}" for i in range(len(names))]
+    same = ["o.dtype is BOOL" if op.rule == "compare" else "o.dtype is a0.dtype"]
+    same += [f"{a}.dtype is a0.dtype" for a in arrays[1:]] + ([fits] if fits else [])
+    same += [f"{a}.shape == o.shape" for a in arrays] + [f"{a}.base is None" for a in ["o", *arrays]]
+    lines.add(f"if {' and '.join(same)}:")
+    lines.depth += 1
+    call = _kernel_call(op, out=", out=o")
+    tried = ["try:", "    " + call, "except (TypeError, ValueError):", f"    return {_slow(op)}"]
+    loud = op.rule != "float" or not op.quiet
+    lines.add(*(tried if loud else ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"]))
+    lines.add(*_next_version("out"), "return out")
+    lines.depth -= 2
+
+
+def _next_version(tensor: str) -> list[str]:
+    return [
+        f"v = {tensor}._v",
+        f"if v is None: v = {tensor}._v = STORAGE()",
+        "v.version = v.version + 1 if type(v) is STORAGE else NEXT_VERSION(v)",
+    ]
 
 
 def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, name: str) -> None:
@@ -332,8 +367,7 @@ def _mutating_case(
     lines.add(*compute)
     if inside:
         close_inner(lines, op, flags)
-    lines.add(f"v = {first}._v", f"if v is None: v = {first}._v = STORAGE()")
-    lines.add("v.version = v.version + 1 if type(v) is STORAGE else NEXT_VERSION(v)")
+    lines.add(*_next_version(first))
     if build:
         rest = [a.python_name for a in op.schema.arguments[1:]]
         lines.add(f"if graph: {first}._ag = N_{op.ident}({', '.join(['w', *rest, first])})")
@@ -389,6 +423,36 @@ def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
             close_event(lines, op, flags)
     else:
         _case(lines, op, flags, recorded, [])
+    lines.depth -= 1
+    if op.has_out and not recorded:
+        _copied_to_given(lines, op)
+
+
+def _copied_to_given(lines: Lines, op: Any) -> None:
+    """`out=` where nobody builds a graph and no memory is shared: the result of the call without it is put there."""
+    several = len(op.schema.returns) != 1 or op.schema.returns_list
+    if several or op.varargs or op.name in COMPUTED_IN_OUT or op.kind not in ("kernel", "composite"):
+        return
+    conditions = ["type(out) is Tensor", *(c for c in guards(op) if c != "out is None")]
+    conditions.append("out._ag is None and out._view is None and out._a.base is None")
+    for argument in op.schema.arguments:
+        name = argument.python_name
+        alone = f"{name}._ag is None and {name}._view is None and {name}._a.base is None and {name}._a is not out._a"
+        if argument.type == "Tensor":
+            conditions.append(alone)
+        elif argument.type == "Tensor?":
+            conditions.append(f"({name} is None or {alone})")
+        elif argument.is_tensor_list:
+            conditions.append(f"APART({name}, out)")
+        elif argument.type in ("Scalar", "Scalar?"):
+            conditions.append(f"type({name}) in NUMBERS")
+    given = [f"{a.python_name}={a.python_name}" if a.kwarg_only else a.python_name for a in op.schema.arguments]
+    lines.add(f"if {' and '.join(conditions)}:")
+    lines.depth += 1
+    lines.add(f"t0_ = P_{op.ident}({', '.join(given)})", "r0, o = t0_._a, out._a")
+    lines.add("if r0.dtype is o.dtype and r0.shape == o.shape and o.flags.c_contiguous:")
+    lines.add(*("    " + line for line in ("o[...] = r0", *_next_version("out"), "return out")))
+    lines.add(f"return INTO(out, t0_, {requires_dtype(op)})")
     lines.depth -= 1
 
 

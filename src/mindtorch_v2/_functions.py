@@ -72,6 +72,7 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"MANY_{ident}"] = list_wrapper(op)
     if op.schema.result_names and len(op.schema.returns) > 1:
         NAMESPACE[f"T_{ident}"] = result_type(op)._make
+    NAMESPACE[f"P_{ident}"] = op.function
     NAMESPACE[f"S_{ident}"] = lambda *args: slow(op, args)
     NAMESPACE[f"E_{ident}"] = lambda *args: evaluate(op, args)
     if op.formulas:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy import may_share_memory, ndarray
 
 from . import _tap
-from ._change import COMPUTED_IN_OUT, composite_out, evaluate_out, mutate, write_result
+from ._change import COMPUTED_IN_OUT, composite_out, evaluate_out, mutate, requires_dtype, write_result
 from ._codegen import MISSING
 from ._compute import check_arguments, compute, operand, promoted, wrap, wrap_view
 from ._dtype import dtype, get_default_dtype
@@ -141,8 +141,6 @@ def _carry_out(op: Op, plan: _Plan, given: tuple[Any, ...]) -> Any:
 # --- results for tensors that are there -------------------------------------------------------------------------------
 
 
-# The arguments of an op that are given by name.
-_named: dict[Op, list[str]] = {}
 # What arguments may be beside tensors, and lists of both, without anybody else having a say.
 _SIMPLE = frozenset((int, float, bool, complex, str, type(None), dtype))
 
@@ -151,24 +149,19 @@ def _into_out(op: Op, args: tuple[Any, ...], count: int) -> Any:
     """`out=` filled with what the op gives for plain tensors without a graph; None for all else. The op's own function is
     called, so its fast paths serve here too."""
     out = args[count]
-    if type(out) is not Tensor or type(out._a) is not ndarray or out._ag is not None or out._view is not None:
+    if type(out) is not Tensor or out._ag is not None or out._view is not None or AUTOCAST:
         return None
-    if AUTOCAST or op.name in COMPUTED_IN_OUT:
+    if op.name in COMPUTED_IN_OUT or any(spelling is not MISSING for spelling in args[count + 1 :]):
         return None
-    for spelling in args[count + 1 :]:
-        if spelling is not MISSING:
-            return None
-    if not _stand_apart(args[:count], out):
+    if not stand_apart(args[:count], out):
         return None
-    if op not in _named:
-        _named[op] = [a.python_name for a in op.schema.arguments if a.kwarg_only]
-    names = _named[op]
-    first = count - len(names)
-    made = op.function(*args[:first], **dict(zip(names, args[first:count]))) if names else op.function(*args[:count])
-    return write_result(op, out, made) if type(made) is Tensor else None
+    first = sum(not a.kwarg_only for a in op.schema.arguments)
+    named = {a.python_name: value for a, value in zip(op.schema.arguments[first:], args[first:count])}
+    made = op.function(*args[:first], **named)
+    return write_result(out, made, requires_dtype(op)) if type(made) is Tensor else None
 
 
-def _stand_apart(values: Any, out: Tensor) -> bool:
+def stand_apart(values: Any, out: Tensor) -> bool:
     """Whether all are simple, or plain tensors without a graph and without memory that `out` has, too."""
     for value in values:
         kind = type(value)
@@ -179,11 +172,14 @@ def _stand_apart(values: Any, out: Tensor) -> bool:
             if (a.base is not None or b.base is not None) and may_share_memory(a, b):
                 return False
         elif kind is list or kind is tuple:
-            if not _stand_apart(value, out):
+            if not stand_apart(value, out):
                 return False
         elif kind not in _SIMPLE:
             return False
     return True
+
+
+NAMESPACE.update(APART=stand_apart, INTO=write_result)
 
 
 # --- the long way -----------------------------------------------------------------------------------------------------
