@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _tap
+from ._codegen import COMPUTED_IN_OUT, requires_dtype
 from ._compute import any_edge, compute, result_type, unwrap
 from ._dtype import FROM_NUMPY, can_cast, dtype
 from ._errors import refuse_overlap, refuse_shared, shape_text
@@ -34,7 +35,7 @@ def evaluate_out(op: Op, given: tuple[Any, ...], out: Any) -> Any:
         )
     results = compute(op, given)
     arrays = [as_array(a) for a in ([results] if len(op.schema.returns) == 1 else results)]
-    if op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT):
+    if requires_dtype(op):
         _require_dtypes(outs, arrays)
     if op.strict_out:
         _require_own_memory(given, outs)
@@ -70,22 +71,6 @@ def _refuse_shared_inputs(out: Tensor, given: tuple[Any, ...]) -> None:
                 refuse_shared(out._a, value._a)
 
 
-# Reductions that compute in the dtype of `out=`, and other rows whose results are cast to it; elementwise ones are too.
-COMPUTED_IN_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
-_CAST_TO_OUT = COMPUTED_IN_OUT | {
-    "mean",
-    "nanmean",
-    "var",
-    "std",
-    "logsumexp",
-    "any",
-    "all",
-    "cat",
-    "_fft_c2c",
-    "_fft_r2c",
-}
-
-
 def _require_dtypes(outs: list[Tensor], arrays: Iterable[Any]) -> None:
     """Refuse `out=` tensors that are not of the dtypes of the results."""
     for o, a in zip(outs, arrays, strict=True):
@@ -110,11 +95,6 @@ def _overlap(a: Any, b: Any) -> bool:
     """Whether two arrays without gaps lie in common memory; for others torch does not ask."""
     dense = a.flags.c_contiguous and b.flags.c_contiguous and a.size and b.size
     return bool(dense) and np.may_share_memory(a, b)
-
-
-def requires_dtype(op: Op) -> bool:
-    """Whether `out=` has to be of the dtype of the result."""
-    return op.kind == "kernel" and (op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT))
 
 
 def write_result(out: Tensor, made: Tensor, strict: bool) -> Tensor:

@@ -23,6 +23,27 @@ NAMESPACE.update(MISSING=MISSING, INF=math.inf, NUMBERS=frozenset((int, float, b
 ALIASES = {"dim": "axis", "keepdim": "keepdims"}
 
 
+# Reductions that compute in the dtype of `out=`, and other rows whose results are cast to it; elementwise ones are too.
+COMPUTED_IN_OUT = frozenset(("sum", "nansum", "prod", "cumsum", "cumprod"))
+_CAST_TO_OUT = COMPUTED_IN_OUT | {
+    "mean",
+    "nanmean",
+    "var",
+    "std",
+    "logsumexp",
+    "any",
+    "all",
+    "cat",
+    "_fft_c2c",
+    "_fft_r2c",
+}
+
+
+def requires_dtype(op: Any) -> bool:
+    """Whether `out=` has to be of the dtype of the result."""
+    return bool(op.kind == "kernel" and (op.strict_out == "exact" or (op.rule is None and op.name not in _CAST_TO_OUT)))
+
+
 class Lines:
     """Text under construction, with indentation."""
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import _tap
-from ._change import COMPUTED_IN_OUT, requires_dtype
 from ._codegen import (
+    COMPUTED_IN_OUT,
     Lines,
     array_of,
     finish_list,
@@ -25,6 +25,7 @@ from ._codegen import (
     literal,
     number,
     plain,
+    requires_dtype,
     signature,
 )
 from ._recorded import close_event, close_inner, open_event, open_inner

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy import may_share_memory, ndarray
 
 from . import _tap
-from ._change import COMPUTED_IN_OUT, composite_out, evaluate_out, mutate, requires_dtype, write_result
-from ._codegen import MISSING
+from ._change import composite_out, evaluate_out, mutate, write_result
+from ._codegen import COMPUTED_IN_OUT, MISSING, requires_dtype
 from ._compute import check_arguments, compute, operand, promoted, wrap, wrap_view
 from ._dtype import dtype, get_default_dtype
 from ._errors import no_memory
