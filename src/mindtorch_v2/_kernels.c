@@ -30,6 +30,7 @@
 #include "_native/kernels/places.h"
 #include "_native/kernels/sampling.h"
 #include "_native/kernels/values.h"
+#include "_native/kernels/gating.h"
 #include "_native/kernels/products.h"
 #include "_native/kernels/along.h"
 #include "_native/kernels/shapes.h"
@@ -251,6 +252,9 @@ static PyMethodDef methods[] = {
     METHOD("nonzero", nonzero),
     METHOD("chosen", chosen),
     METHOD("same", same),
+    METHOD("gated", gated),
+    METHOD("sloped", sloped),
+    METHOD("among", among),
     METHOD("x_log_y", x_log_y),
     METHOD("binary_losses", binary_losses),
     METHOD("gather_along", gather_along),

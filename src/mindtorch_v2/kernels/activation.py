@@ -366,9 +366,22 @@ def gelu_backward(g: Any, x: Any, out: Any) -> Any:
 # --- with a learned or random slope -----------------------------------------------------------------------------------
 
 
+_FEW = 4096  # up to so many elements a pass over memory costs less than a call
+
+
 def prelu(x: Any, weight: Any, out: Any = None) -> Any:
-    if weight.size == 1 and weight.dtype is x.dtype and 0 <= weight <= 1:
-        return leaky_relu(x, weight.item(), out=out)
+    if C is not None and out is None and x.size <= _FEW and weight.ndim == x.ndim > 0:
+        # One slope, or one for each place in the second dimension.
+        made = C.sloped(x, weight) if weight.size == weight.shape[1 if x.ndim > 1 else 0] else None
+        if made is not None:
+            return made
+    if weight.size == 1 and weight.dtype is x.dtype and 0 <= (slope := weight.item()) <= 1:
+        return leaky_relu(x, slope, out=out)
+    if out is None and x.size <= _FEW and x.dtype is weight.dtype:
+        few = np.multiply(x, weight)
+        if few.shape == x.shape:
+            np.copyto(few, x, where=np.greater(x, 0))
+            return few
     return _prelu(x, weight, out=out)
 
 

@@ -12,6 +12,7 @@ from .._op import Op, composite, explicit, op
 from .._tensor import Tensor, make
 from ..kernels import activation as kernels
 from ..kernels.checks import is_float, not_implemented
+from ..kernels.compiled import C, exp
 from ..kernels.precision import widened
 from .activation import leaky_relu, leaky_relu_backward
 from .arithmetic import kept
@@ -69,8 +70,24 @@ def log_sigmoid_backward(g: Any, x: Any, buffer: Any) -> Any:
 # --- a learned slope --------------------------------------------------------------------------------------------------
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor")
+def _few_sloped(self: Any, weight: Any) -> Any:
+    """Few elements that nobody differentiates, in one compiled call where that takes them."""
+    made = C.sloped(self._a, weight._a)
+    return _sloped(self, weight) if made is None else make(made)
+
+
+_FEW_ALONE = (
+    "input._a.size <= 4096 and weight._a.ndim < 2 and (not GRAD() or "
+    "(input._ag is None and input._view is None and weight._ag is None and weight._view is None))"
+)
+
+
+@composite("prelu(Tensor self, Tensor weight) -> Tensor", fast=None if C is None else (_FEW_ALONE, _few_sloped))
 def prelu(self: Any, weight: Any) -> Any:
+    return _sloped(self, weight)
+
+
+def _sloped(self: Any, weight: Any) -> Any:
     if self.dtype is not weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {self.dtype} and {weight.dtype}")
     count, ndim = weight.numel(), self.dim()
@@ -245,9 +262,28 @@ def _gated(first: Any, gate: Any) -> Any:
     return np.divide(first, 1 + np.exp(-gate))
 
 
+def _few_gated(x: Any, dim: int) -> Any:
+    """The same for few plain floats; ValueError for what does not halve."""
+    if not -x.ndim <= dim < x.ndim or x.shape[dim] % 2:
+        raise ValueError
+    made = None if C is None else C.gated(x, dim)
+    if made is not None:
+        return made
+    half = x.shape[dim] // 2
+    before = (slice(None),) * (dim % x.ndim)
+    result = np.negative(x[(*before, slice(half, None))])
+    exp(result, out=result)
+    result += 1
+    return np.divide(x[(*before, slice(half))], result, result)
+
+
 @op(
     "glu(Tensor self, int dim=-1) -> Tensor",
     method=False,
+    fast=(
+        "type(dim) is int and input._a.size <= 4096 and (input._a.dtype is F32 or input._a.dtype is F64)",
+        _few_gated,
+    ),
     calls=_glu_by_parts,
     self=lambda g, self, dim: glu_backward.function(g, self, dim),
 )

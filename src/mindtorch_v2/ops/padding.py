@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,6 +75,9 @@ constant_pad_nd = _constant_pad_nd.function
 # --- values of the input ----------------------------------------------------------------------------------------------
 
 
+_FEW, _FEW_ELEMENTS = 8, 2048  # pads, and elements that are picked one by one
+
+
 def _mirrored(name: str, mode: str, ndim: int) -> Any:
     """Rows of reflection_pad or replication_pad in so many dimensions and of their gradients."""
     backward = op(
@@ -86,8 +91,19 @@ def _mirrored(name: str, mode: str, ndim: int) -> Any:
             raise RuntimeError(f"padding size is expected to be {2 * ndim}, but got: {len(padding)}")
         return fold.pad_forward(a, fold.pad_pairs(padding), mode)
 
+    @functools.lru_cache(maxsize=128)
+    def places(shape: tuple[int, ...], padding: tuple[int, ...]) -> Any:
+        return array(np.arange(math.prod(shape)).reshape(shape), padding)
+
+    def quickly(a: Any, padding: Any) -> Any:
+        """Few elements from where they lie; ValueError where the pads are not plain, or far larger than the input."""
+        if len(padding) != 2 * ndim or max(padding) > _FEW or min(padding) < 0:
+            raise ValueError
+        return a.take(places(a.shape, tuple(padding)))
+
     forward = op(
         f"{name}(Tensor self, int[] padding) -> Tensor",
+        fast=(f"0 < input._a.size <= {_FEW_ELEMENTS} and input._a.flags.c_contiguous", quickly),
         self=lambda g, self, padding: backward(g, self, padding),
     )(array).function
     return forward

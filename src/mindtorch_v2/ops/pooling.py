@@ -16,7 +16,7 @@ from .._meta import MetaArray
 from .._tensor import make
 from ..autograd import grad_mode, graph
 from ..kernels import pool, small
-from ..kernels.compiled import C
+from ..kernels.compiled import C, unsqueezed
 from ..kernels.fold import Shape
 from ..kernels.pool_shape import check_max_pool1d
 from .dense import densely
@@ -157,6 +157,14 @@ def _max_pool1d_with_indices(self: Any, kernel_size: Any, stride: Any, padding: 
 max_pool1d_with_indices = _max_pool1d_with_indices.function
 
 
+@functools.lru_cache(maxsize=256)
+def _row_maxima(shape: Shape, kernel: int, step: int, pad: int, apart: int, ceil_mode: bool) -> pool.Few:
+    """The windows of max_pool1d as those of planes of one row."""
+    check_max_pool1d(shape, kernel, step, pad, apart, ceil_mode)
+    plane = (*shape[:-1], 1, shape[-1])
+    return pool.few_maxima(plane, (1, kernel), (1, step), (0, pad), (1, apart), ceil_mode)
+
+
 @composite(f"max_pool1d(Tensor self, {_MAX.format(n=1)}) -> Tensor")
 def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     if not self._a.ndim:
@@ -167,6 +175,12 @@ def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     sizes = _sizes("max_pool1d", 1, kernel_size, stride, padding, dilation)
     kernel, step, pad, apart = sizes
+    a = self._a
+    if C is not None and 0 < a.size <= pool.FEW and 1 < a.ndim < 4:
+        windows, plane = _row_maxima(a.shape, kernel[0], step[0], pad[0], apart[0], ceil_mode)
+        made = np.empty((*plane[:-2], plane[-1]), a.dtype)
+        if C.max_pool(*windows, unsqueezed(a, a.ndim - 1), unsqueezed(made, a.ndim - 1), None):
+            return make(made)
     check_max_pool1d(self._a.shape, kernel[0], step[0], pad[0], apart[0], ceil_mode)
     return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
 
@@ -332,6 +346,12 @@ def _avg_pool(n: int) -> Any:
 avg_pool2d, avg_pool3d = _avg_pool(2), _avg_pool(3)
 
 
+@functools.lru_cache(maxsize=256)
+def _row_means(shape: Shape, kernel: int, step: int, pad: int, ceil_mode: bool) -> pool.Few:
+    """The windows of avg_pool1d as those of planes of one row."""
+    return pool.few_means((*shape[:-1], 1, shape[-1]), (1, kernel), (1, step), (0, pad), ceil_mode, None)
+
+
 @composite(
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor"
@@ -341,6 +361,12 @@ def _avg_pool1d(
 ) -> Any:
     sizes = _sizes("avg_pool1d", 1, kernel_size, stride, padding)
     kernel, step, pad = (size[0] for size in sizes)
+    a = self._a
+    if C is not None and 0 < a.size <= pool.FEW and 1 < a.ndim < 4 and not _watched(self):
+        windows, plane = _row_means(a.shape, kernel, step, pad, ceil_mode)
+        made = np.empty((*plane[:-2], plane[-1]), a.dtype)
+        if C.avg_pool(*windows, unsqueezed(a, a.ndim - 1), unsqueezed(made, a.ndim - 1), count_include_pad, 0):
+            return make(made)
     flat = avg_pool2d(unsqueeze(self, -2), (1, kernel), (1, step), (0, pad), ceil_mode, count_include_pad)
     return flat.squeeze(-2)
 

@@ -10,6 +10,7 @@ from .._front import front
 from .._op import op
 from .._tensor import Tensor, make
 from ..kernels import order as kernels
+from ..kernels.compiled import C
 
 _OPTIONS = "*, bool out_int32=False, bool right=False"
 _SEARCH = f"{_OPTIONS}, str? side=None, Tensor? sorter=None) -> Tensor"
@@ -104,11 +105,19 @@ def unique_consecutive(
 
 # --- membership -------------------------------------------------------------------------------------------------------
 
+_FEW = 4096  # up to so many pairs are compared each
+_any: Any = np.logical_or.reduce
 _ISIN = "*, bool assume_unique=False, bool invert=False) -> Tensor"
 
 
 @op(f"isin.Tensor_Tensor(Tensor elements, Tensor test_elements, {_ISIN}", method=False)
 def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+    if 0 < elements.size * test_elements.size <= _FEW:
+        made = None if C is None else C.among(elements, test_elements, invert)
+        if made is not None:
+            return made
+        found = _any(np.equal(elements[..., None], test_elements.reshape(-1)), -1)
+        return np.logical_not(found) if invert else found
     return np.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
 
 

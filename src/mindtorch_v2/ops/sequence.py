@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .. import _tap
 from .._op import composite, op
+from .._tensor import Tensor, make
 from .creation import empty, full
 from .join import cat
 from .part import narrow
+
+_PLAIN = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 # --- packing ----------------------------------------------------------------------------------------------------------
 
@@ -115,6 +119,28 @@ def _pad_packed_sequence(data: Any, batch_sizes: Any, batch_first: bool, padding
 # --- padding ----------------------------------------------------------------------------------------------------------
 
 
+def _padded_plainly(sequences: Any, batch_first: bool, padding_value: Any, padding_side: str) -> Any:
+    """Plain sequences of one dtype and trailing shape, where nobody records or builds a graph; else None."""
+    first = sequences[0]._a
+    if _tap.NAMESPACE["HOOK"] or first.dtype not in _PLAIN or type(padding_value) not in (int, float):
+        return None
+    lengths = []
+    for s in sequences:
+        a = s._a
+        if type(s) is not Tensor or s._ag is not None or s._view is not None or a.dtype is not first.dtype:
+            return None
+        if not a.ndim or a.shape[1:] != first.shape[1:]:
+            return None
+        lengths.append(a.shape[0])
+    longest = max(lengths)
+    padded = np.empty((len(lengths), longest, *first.shape[1:]), first.dtype)
+    by_sequence = padded if batch_first else padded.reshape(longest, len(lengths), *first.shape[1:]).swapaxes(0, 1)
+    padded.fill(padding_value)
+    for place, s, n in zip(by_sequence, sequences, lengths):
+        place[longest - n if padding_side == "left" else 0 :][:n] = s._a
+    return make(padded if batch_first else by_sequence.swapaxes(0, 1))
+
+
 @composite(
     'pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") -> '
     "Tensor",
@@ -125,6 +151,9 @@ def _pad_sequence(sequences: Any, batch_first: bool, padding_value: float, paddi
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    quick = _padded_plainly(sequences, batch_first, padding_value, padding_side)
+    if quick is not None:
+        return quick
     first = sequences[0]
     longest = max(s._a.shape[0] for s in sequences)
     trailing = first._a.shape[1:]
