@@ -203,3 +203,30 @@ def test_sequences_of_several_lengths() -> None:
     assert tracked.grad is not None
     with pytest.raises(RuntimeError):
         pad([torch.ones(2, 2), torch.ones(3, 3)])
+
+
+def test_few_columns_selected() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    for dim in (1, -1):
+        assert x.index_select(dim, torch.tensor([2, 0])).tolist() == [[2, 0], [5, 3]]
+        assert x.t().index_select(dim, torch.tensor([1])).tolist() == [[3], [4], [5]]
+        for index in ([3], [-1]):
+            with pytest.raises(RuntimeError, match="out of DATA bounds"):
+                x.index_select(dim, torch.tensor(index))
+        with pytest.raises(IndexError, match="supposed to be a vector"):
+            x.index_select(dim, torch.tensor([[0]]))
+    with pytest.raises(IndexError):
+        x.index_select(2, torch.tensor([0]))
+    assert torch.tensor(5.0).index_select(-1, torch.tensor([0])).tolist() == 5
+
+
+def test_small_matrices_with_ones_on_the_diagonal() -> None:
+    for n, m in ((1, 1), (3, 3), (2, 4), (4, 2), (0, 2), (70, 3)):
+        made = torch.eye(n, m)
+        assert np.array_equal(made.numpy(), np.eye(n, m, dtype=np.float32))
+        assert made.dtype is torch.float32
+    assert torch.eye(2, dtype=torch.bool).tolist() == [[True, False], [False, True]]
+    assert torch.eye(2, requires_grad=True).requires_grad
+    assert torch.eye(2, device="meta").is_meta
+    with pytest.raises(RuntimeError):
+        torch.eye(-1)

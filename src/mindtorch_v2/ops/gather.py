@@ -15,6 +15,7 @@ from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor
 from ..kernels import indexing as kernels
 from ..kernels.checks import type_name
+from ..kernels.compiled import C
 from . import creation
 from .arithmetic import floor_divide
 from .convert import tensor
@@ -213,9 +214,17 @@ scatter_reduce = _scatter_reduce.function
 # --- index_* ----------------------------------------------------------------------------------------------------------
 
 
+def _few_selected(a: Any, dim: int, index: Any) -> Any:
+    """Few slices along a later dimension; ValueError for what is not there, and for indices that are not plain."""
+    if not -a.ndim <= dim < a.ndim or index.ndim != 1 or not C.inside(index, a.shape[dim]):
+        raise ValueError
+    return a.take(index, dim, mode="clip")
+
+
 @op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     out="exact",
+    fast=None if C is None else ("type(dim) is int and dim != 0 and input._a.size <= 4096", _few_selected),
     self=lambda g, self_sizes, dim, index: index_select_backward(g, self_sizes, dim, index),
 )
 def _index_select(a: Any, dim: int, index: Any) -> Any:

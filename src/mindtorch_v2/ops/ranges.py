@@ -326,12 +326,22 @@ def _eye_array(n: int, m: int, dtype: Any, device: Any) -> Any:
     return made
 
 
+_FEW_ROWS = 64  # and columns, of a matrix that is made without further questions
+
+
 @front("eye")
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Ones on the diagonal, zeros elsewhere."""
     if out is not None:
         return _eye_square_out.function(n, out=out) if m is None else _eye_out.function(n, m, out=out)
+    columns = n if m is None else m
+    if type(n) is type(columns) is int and 0 < n <= _FEW_ROWS and 0 < columns <= _FEW_ROWS:
+        np_type = quick_dtype(dtype, device)
+        if np_type is not None:
+            quick = np.zeros((n, columns), np_type)
+            quick.reshape(-1)[: columns * columns : columns + 1] = 1
+            return _finish(make(quick), requires_grad)
     if m is None:
         return _finish(_eye.function(n, dtype=dtype, device=device), requires_grad)
     return _finish(_eye_m.function(n, m, dtype=dtype, device=device), requires_grad)
