@@ -161,6 +161,7 @@ def test_rows_are_pooled_as_windows_of_one_row() -> None:
     assert F.max_pool1d(x[:, 4:], 2, 2, 1).tolist() == [[3, 4]]
     assert F.max_pool1d(x[:, 4:], 2, ceil_mode=True).tolist() == [[3, 4]]
     assert F.max_pool1d(x[:, :3].unsqueeze(0), 2, 1, dilation=2).tolist() == [[[2]]]
+    assert torch.max_pool1d(x[:, 4:], (2,), (1,), [0], [1]).tolist() == [[3, 4]]
     assert F.avg_pool1d(x[:, :3], 2, 1).tolist() == [[3, 3.5]]
     assert F.avg_pool1d(x[:, :3], 2, 2, 1).tolist() == [[0.5, 3.5]]
     assert F.avg_pool1d(x[:, :3], 2, 2, 1, count_include_pad=False).tolist() == [[1, 3.5]]

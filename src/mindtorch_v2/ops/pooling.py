@@ -157,9 +157,10 @@ def _max_pool1d_with_indices(self: Any, kernel_size: Any, stride: Any, padding: 
 max_pool1d_with_indices = _max_pool1d_with_indices.function
 
 
-@functools.lru_cache(maxsize=256)
-def _row_maxima(shape: Shape, kernel: int, step: int, pad: int, apart: int, ceil_mode: bool) -> pool.Few:
+@functools.lru_cache(maxsize=256, typed=True)  # 2.0 is no size
+def _row_maxima(shape: Shape, ceil_mode: bool, *given: Any) -> pool.Few:
     """The windows of max_pool1d as those of planes of one row."""
+    kernel, step, pad, apart = (size[0] for size in _sizes("max_pool1d", 1, *given))
     check_max_pool1d(shape, kernel, step, pad, apart, ceil_mode)
     plane = (*shape[:-1], 1, shape[-1])
     return pool.few_maxima(plane, (1, kernel), (1, step), (0, pad), (1, apart), ceil_mode)
@@ -173,14 +174,15 @@ def _max_pool1d(self: Any, kernel_size: Any, stride: Any, padding: Any, dilation
         )
     if type(self._a) is MetaArray or (graph.edge(self) is not None and grad_mode.is_grad_enabled()):
         return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
-    sizes = _sizes("max_pool1d", 1, kernel_size, stride, padding, dilation)
-    kernel, step, pad, apart = sizes
     a = self._a
-    if C is not None and 0 < a.size <= pool.FEW and 1 < a.ndim < 4:
-        windows, plane = _row_maxima(a.shape, kernel[0], step[0], pad[0], apart[0], ceil_mode)
+    plain = type(kernel_size) is type(stride) is type(padding) is type(dilation) is tuple  # as the plans are kept by
+    if C is not None and plain and 0 < a.size <= pool.FEW and 1 < a.ndim < 4:
+        windows, plane = _row_maxima(a.shape, ceil_mode, kernel_size, stride, padding, dilation)
         made = np.empty((*plane[:-2], plane[-1]), a.dtype)
         if C.max_pool(*windows, unsqueezed(a, a.ndim - 1), unsqueezed(made, a.ndim - 1), None):
             return make(made)
+    sizes = _sizes("max_pool1d", 1, kernel_size, stride, padding, dilation)
+    kernel, step, pad, apart = sizes
     check_max_pool1d(self._a.shape, kernel[0], step[0], pad[0], apart[0], ceil_mode)
     return make(pool.max_pool_values(self._a, kernel, step, pad, apart, ceil_mode))
 
