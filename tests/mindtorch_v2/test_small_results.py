@@ -114,6 +114,11 @@ def test_gates_and_slopes_of_few_elements(dtype: Any, shape: tuple[int, ...]) ->
                 F.glu(x, dim)
     with pytest.raises(IndexError):
         F.glu(x, 7)
+    assert F.glu(x.to("meta")[..., :2], -1).shape == (*shape[:-1], 1)
+    far = torch.tensor([[1.0, -1000.0], [2.0, 1000.0]], dtype=dtype)
+    assert F.glu(far).tolist() == [[0], [2]]
+    assert F.glu(far.t(), 0).tolist() == [[0, 2]]
+    assert F.glu(far.half()).tolist() == [[0], [2]]
     for weight in ([0.25], [-2.0], [0.5, -1.0, 2.0, 0.0]):
         slopes = np.array(weight)
         if len(weight) > 1 and len(shape) == 1:
@@ -135,6 +140,7 @@ def test_what_the_small_loops_do_not_take() -> None:
     x, whole = np.ones((2, 4), np.float32), np.ones((2, 4), np.int64)
     assert C.gated(x, 2) is None
     assert C.gated(x, -3) is None
+    assert C.gated(x, 1 << 70) is None
     assert C.gated(x[:, :3].copy(), 1) is None
     assert C.gated(whole, 1) is None
     assert C.gated(x.T, 0) is None

@@ -12,7 +12,7 @@ from .._op import Op, composite, explicit, op
 from .._tensor import Tensor, make
 from ..kernels import activation as kernels
 from ..kernels.checks import is_float, not_implemented
-from ..kernels.compiled import C, exp
+from ..kernels.compiled import C
 from ..kernels.precision import widened
 from .activation import leaky_relu, leaky_relu_backward
 from .arithmetic import kept
@@ -254,36 +254,34 @@ def _halves(a: Any, dim: int) -> tuple[Any, Any]:
 def _glu_by_parts(self: Tensor, dim: int) -> Tensor:
     _halves(self._a, dim)
     half = self.size(dim) // 2
-    first, gate = self.narrow(dim, 0, half), self.narrow(dim, half, half)
-    return make(np.asarray(widened(_gated)(first._a, gate._a)))
+    self.narrow(dim, 0, half), self.narrow(dim, half, half)  # as torch has it, for those who record
+    return make(np.asarray(widened(_gated)(self._a, dim)))
 
 
-def _gated(first: Any, gate: Any) -> Any:
+def _gated(x: Any, dim: int) -> Any:
+    first, gate = _halves(x, dim)
+    if C is not None and x.size <= _FEW:  # so that few elements have the same values whichever way they go
+        made = C.gated(x, dim)
+        if made is not None:
+            return made
     return np.divide(first, 1 + np.exp(-gate))
 
 
+_FEW = 4096
+
+
 def _few_gated(x: Any, dim: int) -> Any:
-    """The same for few plain floats; ValueError for what does not halve."""
-    if not -x.ndim <= dim < x.ndim or x.shape[dim] % 2:
+    """`_gated` in one compiled call; ValueError for what that does not take."""
+    made = C.gated(x, dim)
+    if made is None:
         raise ValueError
-    made = None if C is None else C.gated(x, dim)
-    if made is not None:
-        return made
-    half = x.shape[dim] // 2
-    before = (slice(None),) * (dim % x.ndim)
-    result = np.negative(x[(*before, slice(half, None))])
-    exp(result, out=result)
-    result += 1
-    return np.divide(x[(*before, slice(half))], result, result)
+    return made
 
 
 @op(
     "glu(Tensor self, int dim=-1) -> Tensor",
     method=False,
-    fast=(
-        "type(dim) is int and input._a.size <= 4096 and (input._a.dtype is F32 or input._a.dtype is F64)",
-        _few_gated,
-    ),
+    fast=None if C is None else (f"type(dim) is int and input._a.size <= {_FEW}", _few_gated),
     calls=_glu_by_parts,
     self=lambda g, self, dim: glu_backward.function(g, self, dim),
 )
@@ -291,7 +289,7 @@ def _few_gated(x: Any, dim: int) -> Any:
 def glu(x: Any, dim: int) -> Any:
     if not is_float(x.dtype):
         raise not_implemented("glu_cpu", x.dtype)
-    return _gated(*_halves(x, dim))
+    return _gated(x, dim)
 
 
 def _glu_twice(g: Any, grad_output: Any, self: Any, dim: int) -> Any:

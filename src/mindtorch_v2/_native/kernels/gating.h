@@ -13,7 +13,10 @@ static PyObject *gated(PyObject *module, PyObject *const *args, Py_ssize_t count
     if (count != 2 || (!readable(args[0], F32) && !readable(args[0], F64)) || !PyLong_CheckExact(args[1])) Py_RETURN_NONE;
     Array *a = (Array *)args[0];
     Py_ssize_t dim = PyLong_AsSsize_t(args[1]), shape[MOST_DIMS], outer = 1, inner = 1;
-    if (dim == -1 && PyErr_Occurred()) PyErr_Clear(); /* it is the last one then, which the caller has checked */
+    if (dim == -1 && PyErr_Occurred()) {
+        PyErr_Clear(); /* too large; who asked says so */
+        Py_RETURN_NONE;
+    }
     if (dim < 0) dim += a->nd;
     if (dim < 0 || dim >= a->nd || a->nd > MOST_DIMS || a->dimensions[dim] % 2) Py_RETURN_NONE;
     for (int i = 0; i < a->nd; i++) {
