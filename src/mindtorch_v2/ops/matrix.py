@@ -363,7 +363,9 @@ addr_ = in_place(addr_row)
 def _batches(a: Any, b: Any) -> Any:
     """The products of as many matrices, side by side: NumPy keeps the order in which dimensions before them lie."""
     made = None if C is None else C.product(a, b)
-    return np.ascontiguousarray(np.matmul(a, b)) if made is None else made
+    if made is None:
+        made = np.matmul(a, b)
+    return made if made.flags.c_contiguous else made.copy()
 
 
 def _check_batches(name: str, a: Any, b: Any) -> None:
