@@ -237,3 +237,10 @@ def test_small_matrices_with_ones_on_the_diagonal() -> None:
     assert torch.eye(2, device="meta").is_meta
     with pytest.raises(RuntimeError):
         torch.eye(-1)
+
+
+@pytest.mark.parametrize("slope", [-2.0, 0.25, 3.0])
+def test_prelu_of_a_single_number(slope: float) -> None:
+    x = torch.tensor([-3.0, 2.0])
+    results = [torch.nn.functional.prelu(part, torch.tensor([slope])).item() for part in x]
+    assert results == [-3.0 * slope, 2.0]

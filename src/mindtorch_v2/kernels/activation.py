@@ -377,7 +377,7 @@ def prelu(x: Any, weight: Any, out: Any = None) -> Any:
             return made
     if weight.size == 1 and weight.dtype is x.dtype and 0 <= (slope := weight.item()) <= 1:
         return leaky_relu(x, slope, out=out)
-    if out is None and x.size <= _FEW and x.dtype is weight.dtype:
+    if out is None and x.ndim and x.size <= _FEW and x.dtype is weight.dtype:
         few = np.multiply(x, weight)
         if few.shape == x.shape:
             np.copyto(few, x, where=np.greater(x, 0))
