@@ -257,6 +257,10 @@ def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
     public.__name__ = public.__qualname__ = name
     front(name)(public)
 
+
+def _alike(name: str, fill: Any, draw: Any, quick: Any) -> None:
+    """rand_like and randn_like, in the same way."""
+
     def like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
              pin_memory: bool = False, memory_format: Any = None, generator: Any = None) -> Tensor:  # fmt: skip
         t = (
@@ -289,8 +293,11 @@ def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
     front(like.__name__)(like)
 
 
-_sized("rand", uniform_, _random.uniform, _random.uniform_, None if C is None else C.new_uniforms)
-_sized("randn", normal_, _random.normal, _random.normal_, None if C is None else C.new_normals)
+_new_uniforms, _new_normals = (None, None) if C is None else (C.new_uniforms, C.new_normals)
+_sized("rand", uniform_, _random.uniform, _random.uniform_, _new_uniforms)
+_sized("randn", normal_, _random.normal, _random.normal_, _new_normals)
+_alike("rand", uniform_, _random.uniform, _new_uniforms)
+_alike("randn", normal_, _random.normal, _new_normals)
 
 
 def _quick_integers(low: int, high: int, size: Any, dtype: Any, device: Any, generator: Any) -> Tensor | None:

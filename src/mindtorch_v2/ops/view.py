@@ -230,8 +230,6 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
         return self
     if start == 0 and end == n - 1:
         size: tuple[int, ...] = (self._a.size,)
-    elif end == start + 1:
-        size = (*shape[:start], shape[start] * shape[end], *shape[end + 1 :])
     else:
         size = (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
     return _view_ints(self, size) if self._a.flags.c_contiguous else reshaped(self, size)
