@@ -3,6 +3,7 @@
 Both sides record the same loop anew for every round, since torch writes a trace only once, and take turns.
 """
 
+import gc
 import os
 import statistics
 import tempfile
@@ -96,6 +97,7 @@ def training(options: dict[str, bool], path: Path) -> dict[str, float]:
             prof.start()
             train(package, 1500)
             prof.stop()
+            gc.collect()  # torch's results are in cycles, and whoever is next would pay for clearing them away
             began = time.thread_time_ns()
             prof.export_chrome_trace(str(path))
             took = time.thread_time_ns() - began
