@@ -16,6 +16,7 @@
 #include "_native/helper/backward.h"
 #include "_native/helper/modules.h"
 #include "_native/helper/storage.h"
+#include "_native/helper/performing.h"
 #include "_native/helper/sightings.h"
 #include "_native/helper/calls.h"
 #include "_native/helper/readers.h"
@@ -151,6 +152,7 @@ static PyMethodDef functions[] = {
     {"connect_modes", connect_modes, METH_VARARGS, "Hand over the ContextVars of grad and inference mode."},
     {"stack", stack_here, METH_NOARGS, "The interned id of the calling thread's Python stack."},
     {"connect_stacks", connect_stacks, METH_O, "Forget the ids of stacks; keys of those to come go into this list."},
+    {"perform", perform, METH_VARARGS, "Ops on many tensors one after another, each recorded."},
     {"count", count, METH_O, "The counted storage token of a new array."},
     {"trace", trace, METH_O, "Time Python functions on the calling thread into a lane."},
     {"untrace", untrace, METH_O, "Time them no longer."},

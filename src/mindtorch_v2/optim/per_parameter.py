@@ -9,7 +9,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..ops.reform import view_as_real
-from . import flat, together
+from . import flat, noted, together
 from .optimizer import Optimizer, gradients, number, with_gradients
 
 
@@ -33,6 +33,8 @@ class PerParameter(Optimizer):
             if group["differentiable"]:
                 raise AssertionError("_foreach ops don't support autograd")
             self._update_together(params, grads, states, group)
+            return
+        if noted.step(self._step_one, params, grads, states, group):
             return
         for p, gradient, state in zip(params, grads, states, strict=True):
             self._step_one(p, gradient, state, group)

@@ -13,6 +13,7 @@ from .._front import FRONTS
 from .._op import OPS
 from ..autograd.grad_mode import is_grad_enabled
 from .flat import Flat
+from .noted import Noted
 
 
 def _listed(value: Any) -> Any:
@@ -67,7 +68,7 @@ for _name in _METHODS:
 
 def maximum_(target: Any, other: Any) -> None:
     """Take the larger element of each pair into `target`, a tensor or several."""
-    if isinstance(target, (Together, Flat)):
+    if isinstance(target, (Together, Flat, Noted)):
         target.maximum_(other)
     elif is_grad_enabled():
         target.copy_(OPS["maximum"].function(target.clone(), other))

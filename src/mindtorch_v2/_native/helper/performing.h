@@ -1,0 +1,208 @@
+/* Lists of ops performed on many tensors one after another, as the update of an optimizer is on parameters; each op is
+   recorded as one that is called from Python. */
+
+enum { MOST_STEPS = 32, MOST_OPERANDS = 5, MOST_REGISTERS = 96 };
+enum { NUMBERS = 16, MADE = 48 }; /* registers before hold tensors of a round, then come numbers, then what ops have made */
+enum { PLAIN = 0x1 | 0x100 | 0x400 }; /* row-major, aligned and writeable */
+
+typedef struct {
+    PyObject *kernel;  /* arrays and numbers -> array */
+    PyObject *names;   /* by which the kernel takes `out`; None: as its last argument */
+    long long event;   /* negative: `kernel` is a function of tensors, which records itself */
+    int result, fresh; /* its register, and whether that gets a new tensor */
+    Py_ssize_t arguments, operands;
+    const unsigned char *argument, *operand; /* registers of what is recorded and of what the kernel gets */
+} Step;
+
+static PyObject *array_of(PyObject *tensor) { return *(PyObject **)((char *)tensor + given.array_offset); }
+
+static int is_plain_tensor(PyObject *tensor) {
+    if (Py_TYPE(tensor) != given.tensor && Py_TYPE(tensor) != given.parameter)
+        return 0;
+    PyObject *storage = *(PyObject **)((char *)tensor + given.storage_offset);
+    Array *a = (Array *)array_of(tensor);
+    return Py_TYPE(a) == ndarray && (a->flags & PLAIN) == PLAIN &&
+           (storage == Py_None || Py_TYPE(storage) == given.storage || Py_TYPE(storage) == given.counted);
+}
+
+/* Whether a tensor is like another, on memory of its own; one without dimensions is a counter, of any type. */
+static int goes_with(PyObject *tensor, PyObject *first) {
+    Array *a = (Array *)array_of(tensor), *b = (Array *)array_of(first);
+    if (a->ndim == 0)
+        return 1;
+    if (a->dtype != b->dtype || a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof(*a->shape)))
+        return 0;
+    int64_t bytes = bytes_of((PyObject *)a);
+    return a->data + bytes <= b->data || b->data + bytes <= a->data;
+}
+
+/* Whether the tensors of every round are plain, and alike where they have dimensions. */
+static int are_plain(PyObject *columns) {
+    Py_ssize_t width = PyList_GET_SIZE(columns), rounds = PyList_GET_SIZE(PyList_GET_ITEM(columns, 0));
+    for (Py_ssize_t i = 0; i < rounds; i++)
+        for (Py_ssize_t k = 0; k < width; k++) {
+            PyObject *tensor = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), i);
+            if (!is_plain_tensor(tensor) || (k == 0 && ((Array *)array_of(tensor))->ndim == 0))
+                return 0;
+            for (Py_ssize_t j = 0; j < k; j++) {
+                PyObject *other = PyList_GET_ITEM(PyList_GET_ITEM(columns, j), i);
+                if (((Array *)array_of(other))->ndim && !goes_with(tensor, other))
+                    return 0;
+            }
+        }
+    return 1;
+}
+
+static int count_change(PyObject *tensor) {
+    Storage *storage = (Storage *)storage_of(tensor);
+    long long version = storage ? PyLong_AsLongLong(storage->version) : -1;
+    PyObject *next = version < 0 ? NULL : PyLong_FromLongLong(version + 1);
+    if (!next)
+        return -1;
+    Py_SETREF(storage->version, next);
+    return 0;
+}
+
+/* A tensor on what a kernel has made (a reference that is taken over). */
+static PyObject *made_tensor(PyObject *array) {
+    PyObject *tensor = wrap(NULL, array), *token = NULL;
+    if (tensor && given.flags & MEMORY) {
+        if ((token = counted_storage(array, 1)))
+            Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), token);
+        else
+            Py_CLEAR(tensor);
+    }
+    Py_DECREF(array);
+    return tensor;
+}
+
+static int call_kernel(const Step *step, PyObject **registers) {
+    PyObject *given_to[MOST_OPERANDS + 1];
+    Py_ssize_t count = 0;
+    for (; count < step->operands; count++) {
+        PyObject *value = registers[step->operand[count]];
+        int is_tensor = Py_TYPE(value) == given.tensor || Py_TYPE(value) == given.parameter;
+        given_to[count] = Py_NewRef(is_tensor ? array_of(value) : value);
+    }
+    Py_ssize_t positional = count;
+    if (!step->fresh)
+        given_to[count++] = Py_NewRef(array_of(registers[step->result]));
+    else if (step->names == Py_None)
+        given_to[count++] = Py_NewRef(Py_None);
+    int named = step->names != Py_None && !step->fresh;
+    PyObject *made = PyObject_Vectorcall(step->kernel, given_to, named ? positional : count, named ? step->names : NULL);
+    while (count)
+        Py_DECREF(given_to[--count]);
+    if (made && Py_TYPE(made) != ndarray) {
+        PyErr_Format(PyExc_RuntimeError, "a kernel did not take what an optimizer's update gave it: %R", step->kernel);
+        Py_CLEAR(made);
+    }
+    if (!made)
+        return -1;
+    if (step->fresh)
+        return (registers[step->result] = made_tensor(made)) ? 0 : -1;
+    Py_DECREF(made);
+    return count_change(registers[step->result]);
+}
+
+static int perform_step(const Step *step, PyObject **registers) {
+    PyObject *arguments[MOST_OPERANDS];
+    for (Py_ssize_t i = 0; i < step->arguments; i++)
+        arguments[i] = registers[step->argument[i]];
+    if (step->event < 0) {
+        PyObject *done = PyObject_Vectorcall(step->kernel, arguments, step->arguments, NULL);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
+    }
+    int64_t id = given.flags & SHAPES ? inputs_id(arguments, step->arguments, 1) : 0;
+    if (id < 0 || push(-1, id, 1) < 0)
+        return -1;
+    int failed = call_kernel(step, registers);
+    pop(step->event);
+    return failed;
+}
+
+/* How far each band of registers is filled, and the last step that needs each register. */
+typedef struct {
+    Py_ssize_t tensors, numbers, made, last[MOST_REGISTERS];
+} Filled;
+
+static int is_filled(const Filled *filled, int k) {
+    return k < NUMBERS ? k < filled->tensors : k < MADE ? k < NUMBERS + filled->numbers : k < MADE + filled->made;
+}
+
+static int are_filled(Filled *filled, const unsigned char *named, Py_ssize_t count, Py_ssize_t step) {
+    int fits = count <= MOST_OPERANDS;
+    for (Py_ssize_t i = 0; i < count && fits; i++)
+        if ((fits = is_filled(filled, named[i])))
+            filled->last[named[i]] = step;
+    return fits;
+}
+
+/* Reads steps; -1 with an exception set for what makes no sense. */
+static int read_steps(PyObject *list, Step *steps, Filled *filled) {
+    Py_ssize_t count = PyList_GET_SIZE(list);
+    if (count > MOST_STEPS || filled->tensors > NUMBERS || filled->numbers > MADE - NUMBERS) {
+        PyErr_Format(PyExc_ValueError, "too many steps (%zd), tensors (%zd) or numbers (%zd)", count, filled->tensors,
+                     filled->numbers);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Step *step = &steps[i];
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "LOOipy#y#", &step->event, &step->kernel, &step->names,
+                              &step->result, &step->fresh, &step->argument, &step->arguments, &step->operand,
+                              &step->operands))
+            return -1;
+        int k = step->result, fits = are_filled(filled, step->argument, step->arguments, i) &&
+                                     are_filled(filled, step->operand, step->operands, i);
+        if (fits && step->fresh)
+            fits = k == MADE + filled->made++;
+        else if (fits)
+            fits = k >= 0 && (k < NUMBERS || k >= MADE) && is_filled(filled, k);
+        if (!fits) {
+            PyErr_Format(PyExc_ValueError, "step %zd names what is not there", i);
+            return -1;
+        }
+        filled->last[k] = i;
+    }
+    return 0;
+}
+
+/* perform(steps, columns of tensors, numbers): all steps on the first tensor of each column, then on the second ones, and so
+   on; False, with nothing done, where the tensors are not plain. */
+static PyObject *perform(PyObject *module, PyObject *args) {
+    PyObject *list, *columns, *numbers, *registers[MOST_REGISTERS] = {NULL};
+    Step steps[MOST_STEPS];
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyList_Type, &list, &PyList_Type, &columns, &PyList_Type, &numbers))
+        return NULL;
+    Py_ssize_t width = PyList_GET_SIZE(columns), rounds = -1, count = PyList_GET_SIZE(list);
+    for (Py_ssize_t k = 0; k < width; k++) {
+        PyObject *column = PyList_GET_ITEM(columns, k);
+        if (!PyList_CheckExact(column) || (k && PyList_GET_SIZE(column) != rounds))
+            return PyErr_Format(PyExc_TypeError, "expected lists of one length, got %R", column);
+        rounds = PyList_GET_SIZE(column);
+    }
+    Filled filled = {width, PyList_GET_SIZE(numbers), 0, {0}};
+    if (read_steps(list, steps, &filled) < 0)
+        return NULL;
+    if (!width || !are_plain(columns))
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    for (Py_ssize_t k = 0; k < filled.numbers; k++)
+        registers[NUMBERS + k] = PyList_GET_ITEM(numbers, k);
+    int failed = 0;
+    for (Py_ssize_t round = 0; round < rounds && !failed; round++) {
+        for (Py_ssize_t k = 0; k < width; k++)
+            registers[k] = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), round);
+        for (Py_ssize_t i = 0; i < count && !failed; i++) {
+            failed = perform_step(&steps[i], registers) < 0;
+            for (Py_ssize_t k = MADE; k < MADE + filled.made; k++)
+                if (filled.last[k] == i)
+                    Py_CLEAR(registers[k]);
+        }
+    }
+    for (Py_ssize_t k = MADE; k < MADE + filled.made; k++)
+        Py_CLEAR(registers[k]);
+    if (failed)
+        return NULL;
+    Py_RETURN_TRUE;
+}
