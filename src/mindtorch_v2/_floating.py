@@ -1,4 +1,4 @@
-"""Floating point flags: torch says nothing of 1/0 or inf - inf, where NumPy warns.
+"""NumPy's settings: floating point flags, of which torch says nothing where NumPy warns of 1/0, and buffers.
 
 Rows whose results are often inf or nan compute with the flags ignored; what is left (an overflow in a sum, say) is
 silenced by a filter on warnings that this package's own modules raise. The user's NumPy keeps warning as it did.
@@ -17,11 +17,16 @@ from . import _tap
 _enter: Callable[[Any], Any]
 _leave: Callable[[Any], None]
 _QUIET: Any
+_UNBUFFERED: Any
+
+# Runs of so many elements and more are worth starting anew.
+LONG_RUN = 256
 
 try:  # NumPy's own way of doing it takes 2 µs a time; its context variable a tenth of that.
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
     _enter, _leave, _QUIET = _extobj_contextvar.set, _extobj_contextvar.reset, _make_extobj(all="ignore")
+    _UNBUFFERED = _make_extobj(all="ignore", bufsize=LONG_RUN)
 except ImportError:
 
     def _enter(settings: Any) -> Any:
@@ -30,7 +35,7 @@ except ImportError:
     def _leave(before: Any) -> None:
         np.seterr(**before)
 
-    _QUIET = {"all": "ignore"}
+    _QUIET = _UNBUFFERED = {"all": "ignore"}
 
 _tap.NAMESPACE.update(FP_ENTER=_enter, FP_LEAVE=_leave, FP_QUIET=_QUIET)
 
@@ -39,12 +44,27 @@ class quiet:
     """`with quiet():` ignores floating point flags inside."""
 
     __slots__ = ("_before",)
+    settings = _QUIET
 
     def __enter__(self) -> None:
-        self._before = _enter(_QUIET)
+        self._before = _enter(self.settings)
 
     def __exit__(self, *exc: object) -> None:
         _leave(self._before)
+
+
+class _unbuffered(quiet):
+    __slots__ = ()
+    settings = _UNBUFFERED
+
+
+def spreading(run: int) -> quiet:
+    """`with spreading(n):` ignores the flags too, while a row or a column is spread over a matrix with rows of ``n``.
+
+    NumPy copies what it spreads over runs shorter than its buffer of 8192 elements into that buffer first, which takes
+    longer than the pass itself, unless the runs are short.
+    """
+    return _unbuffered() if run >= LONG_RUN else quiet()
 
 
 def silence_own_warnings() -> None:

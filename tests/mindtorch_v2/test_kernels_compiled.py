@@ -1043,6 +1043,7 @@ def test_masks_and_arrays_that_do_not_match_are_left_to_numpy() -> None:
     assert C.chosen(x, x, x) is None
 
 
+@needs_compiled
 def test_axes_beyond_all_numbers_and_rows_of_nothing_are_not_taken() -> None:
     x = np.ones((4, 8), F32)
     assert C.extreme(x, 2**70, False, False) is None

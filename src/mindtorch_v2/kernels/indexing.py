@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._errors import broadcast_error, shape_text, wrap_dim
+from .._floating import spreading
 from .accumulate import add_elements, add_rows
 from .advanced import index as index
 from .checks import not_implemented, type_name
@@ -23,8 +24,9 @@ from .totals import Array
 
 INT64 = np.dtype(np.int64)
 UNSIGNED = {INT64: np.uint64, np.dtype(np.int32): np.uint32}
-# More indices than this are taken some rows at a time, so that positions made of them stay in the cache.
+# More indices than this are taken some rows at a time, this many in all, so that positions made of them stay in the cache.
 MANY = 1 << 15
+AT_ONCE = 1 << 17
 FEW = 4096  # elements, up to which one compiled call does all
 Number: TypeAlias = bool | int | float | complex
 
@@ -145,15 +147,15 @@ def _row_positions(index: Array, width: int) -> Iterator[tuple[slice, Array]]:
     """Some rows at a time: which ones, and the flat positions, in a part of just these rows of a matrix of ``width``
     columns, of what ``index`` names. They are overwritten with the next ones."""
     rows, n = index.shape
-    step = min(max(MANY // n, 1), rows)
-    starts = np.repeat(np.arange(0, step * width, width), n).reshape(
-        step, n
-    )  # spread, NumPy would start anew for each row
+    step = min(max(AT_ONCE // n, 1), rows)
+    starts = np.arange(0, step * width, width)[:, None]
     positions = np.empty((step, n), INT64)
     for first in range(0, rows, step):
         part = slice(first, first + step)
         some = index[part]
-        yield part, np.add(some, starts[: len(some)], out=positions[: len(some)])
+        with spreading(n):
+            np.add(some, starts[: len(some)], out=positions[: len(some)])
+        yield part, positions[: len(some)]
 
 
 def _gather_rows(x: Array, index: Array) -> Array:

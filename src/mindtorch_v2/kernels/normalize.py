@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import shape_text
+from .._floating import spreading
 from .checks import is_float, not_implemented, type_name
 from .compiled import C, densely_laid
 from .precision import is_half, narrow, wide
@@ -22,7 +23,7 @@ FLOAT32 = np.dtype(np.float32)
 # A mean of so many deviations is near zero: a difference of sums then loses next to no digits.
 NEAR = 2.0
 # Rows are multiplied by a row of weights in runs of so many elements, which stay in the first-level cache.
-RUN_OF_ROWS = 1 << 13
+RUN_OF_ROWS = 1 << 11
 
 
 # ---------------------------------------------------------------------------------------------------- checks, types
@@ -93,13 +94,14 @@ def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array, Array]:
     n = max(x.shape[1], 1)
     mean = total(x, (1,), True)
     mean /= n
-    result = np.subtract(x, mean)
-    rstd = dot_rows(result, result).reshape(-1, 1)
-    rstd /= n
-    rstd += x.dtype.type(eps)
-    np.sqrt(rstd, out=rstd)
-    np.divide(1, rstd, out=rstd)
-    result *= rstd
+    with spreading(n):
+        result = np.subtract(x, mean)
+        rstd = dot_rows(result, result).reshape(-1, 1)
+        rstd /= n
+        rstd += x.dtype.type(eps)
+        np.sqrt(rstd, out=rstd)
+        np.divide(1, rstd, out=rstd)
+        result *= rstd
     return result, mean, rstd
 
 
@@ -112,7 +114,8 @@ def _with_each_row(ufunc: Any, rows: Array, row: Array, out: Array) -> Array:
         ufunc(rows, row, out=out)
     else:
         shape = -1, together * row.size
-        ufunc(rows.reshape(shape), np.tile(row, together), out=out.reshape(shape))
+        with spreading(together * row.size):
+            ufunc(rows.reshape(shape), np.tile(row, together), out=out.reshape(shape))
     return out
 
 
@@ -217,9 +220,10 @@ def _row_norm_backward(
     along = products.dot(factors)[:, None] - offset * level
     slope = along * rstd**3 / n
     result = _with_each_row(np.multiply, g, factors, products)
-    result *= rstd
-    result -= base * slope
-    result += offset * slope - rstd * level / n
+    with spreading(n):
+        result *= rstd
+        result -= base * slope
+        result += offset * slope - rstd * level / n
     return result
 
 
@@ -270,10 +274,6 @@ def _check_batch_norm(
 # Shorter runs of a channel are left to NumPy, which goes through all channels at once, unless all is in the calls.
 RUN = 16
 FEW = 4096
-# Numbers of channels are spread over so many places at once, for so many images at least.
-SPREAD = 1 << 18
-SPREAD_FROM = 4
-LONG_RUN = 1 << 13  # is worth starting anew
 
 
 def _in_runs(c: Array) -> bool:
@@ -301,24 +301,10 @@ def _affine(c: Array, scale: Array, shift: Array) -> Array:
         result = np.empty(c.shape, c.dtype)
         if C.channel_affine(c, scale, shift, result):
             return result
-    if len(c) >= SPREAD_FROM and 1 < c.shape[2] <= LONG_RUN and c.size > SMALL and c.flags.c_contiguous:
-        return _spread_affine(c, scale, shift)
-    result = c * _column(scale)
-    result += _column(shift)
+    with spreading(c.shape[2]):
+        result = c * _column(scale)
+        result += _column(shift)
     return result
-
-
-def _spread_affine(c: Array, scale: Array, shift: Array) -> Array:
-    """``_affine`` with the numbers of some channels spread over their places, as often as there are images: NumPy starts
-    anew for each run that shares a number, and takes as long again."""
-    n, channels, places = c.shape
-    images, result = c.reshape(n, -1), np.empty((n, channels * places), c.dtype)
-    step = max(SPREAD // places, 1)
-    for first in range(0, channels, step):
-        some, part = slice(first, first + step), slice(first * places, (first + step) * places)
-        spread = np.multiply(images[:, part], np.repeat(scale[some], places), out=result[:, part])
-        spread += np.repeat(shift[some], places)
-    return result.reshape(c.shape)
 
 
 def batch_norm(
@@ -398,9 +384,10 @@ def _mixed(g: Array, base: Array, offset: Array, scale: Array, slope: Array, lev
         result = np.empty(g.shape, g.dtype)
         if C.channel_mix(g, base, offset, scale, -slope, -level, result):
             return result
-    result = g * _column(scale)
-    result -= base * _column(slope)
-    result += _column(offset * slope - level)
+    with spreading(g.shape[2]):
+        result = g * _column(scale)
+        result -= base * _column(slope)
+        result += _column(offset * slope - level)
     return result
 
 
@@ -522,8 +509,9 @@ def _normalized_groups(
     shift = -np.repeat(offset, spread).reshape(n, channels) * scale
     if bias is not None:
         shift = shift + wide(bias)
-    result = rows.reshape(n, channels, space) * scale[..., None]
-    result += shift[..., None]
+    with spreading(space):
+        result = rows.reshape(n, channels, space) * scale[..., None]
+        result += shift[..., None]
     return result, mean, rstd
 
 
@@ -552,9 +540,10 @@ def group_norm_backward(
         size = max(spread * g.shape[2], 1)
         levels, alongs = ((part * factors).reshape(n, num_groups, spread).sum(2) for part in (level, along))
         slope = np.repeat(alongs * inverse**3 / size, spread, axis=1)[..., None]
-        result = g * (scale * factors[:, None])
-        result -= base * slope
-        result += offset * slope - np.repeat(levels * inverse / size, spread, axis=1)[..., None]
+        with spreading(g.shape[2]):
+            result = g * (scale * factors[:, None])
+            result -= base * slope
+            result += offset * slope - np.repeat(levels * inverse / size, spread, axis=1)[..., None]
         grad_x = narrow(result, x.dtype).reshape(x.shape)
     if output_mask[1]:
         grad_weight = narrow(total(along * scale[..., 0], (0,)), kind)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._errors import wrap_dim
+from .._floating import spreading
 from . import compiled
 from .checks import is_float, not_implemented
 from .compiled import by_rows
-from .passes import BLOCK
 from .precision import narrow, wide
 from .totals import SMALL, Array, RowSums, dot_rows, reduced, row_sums, total
 
@@ -20,6 +20,9 @@ SAFE_SUMS = 1e-15, 1e26
 # Values above this one in a sample say that the sums would not stay within the bounds.
 SAFE_PEAK = 60.0
 SAMPLE = 1 << 15
+# Rows are taken so many elements at a time. The few passes need not stay in the second-level cache: a call of NumPy that
+# spreads a column costs more than that gains.
+BLOCK = 1 << 18
 
 
 def softmax(a: Array, dim: int, *, dtype: np.dtype[Any] | None = None) -> Array:
@@ -81,7 +84,7 @@ def _are_safe(sums: Array) -> bool:
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
-    """Stretches of rows that stay in the cache."""
+    """Stretches of rows."""
     step = max(BLOCK // rows.shape[1], 1)
     return (slice(start, start + step) for start in range(0, len(rows), step))
 
@@ -114,11 +117,13 @@ def row_log_sums(x: Array) -> Array | None:
 
 
 def _shared_out(rows: Array, exp: Array, sums: Array) -> None:
-    exp *= np.reciprocal(sums)
+    with spreading(rows.shape[1]):
+        exp *= np.reciprocal(sums)
 
 
 def _logarithms(rows: Array, exp: Array, sums: Array) -> None:
-    np.subtract(rows, np.log(sums), out=exp)
+    with spreading(rows.shape[1]):
+        np.subtract(rows, np.log(sums), out=exp)
 
 
 def _exponentials(x: Array, axis: int) -> tuple[Array, Array, Array | None]:
@@ -146,7 +151,8 @@ def softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
     fused = by_rows("softmax_backward", g, y, axis=axis) if axis == y.ndim - 1 or y.size <= SMALL else None
     if fused is not None:
         return narrow(fused, grad.dtype)
-    result = np.subtract(g, _sum_products(g, y, axis))
+    with spreading(g.shape[-1] if axis == g.ndim - 1 else 1):
+        result = np.subtract(g, _sum_products(g, y, axis))
     result *= y
     return narrow(result, grad.dtype)
 
@@ -173,7 +179,8 @@ def _log_softmax_backward_in_blocks(g: Array, y: Array) -> Array:
     result = np.empty_like(ys)
     for part in _blocks(ys):
         rows = np.exp(ys[part], out=result[part])
-        rows *= row_sums(gs[part]).astype(y.dtype, copy=False)[:, None]
+        with spreading(ys.shape[1]):
+            rows *= row_sums(gs[part]).astype(y.dtype, copy=False)[:, None]
         np.subtract(gs[part], rows, out=rows)
     return result.reshape(y.shape)
 

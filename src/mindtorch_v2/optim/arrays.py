@@ -16,8 +16,9 @@ from .. import _tap
 from .._storage import Storage
 from .._tensor import FAST, Parameter, Tensor
 from ..kernels.compiled import C
-from ..kernels.passes import BLOCK, number
+from ..kernels.passes import number
 
+BLOCK = 1 << 18  # elements: beyond, what is reread leaves the cache; below, calls cost more than they save
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 _ONE = np.ones((), np.float32)
 
