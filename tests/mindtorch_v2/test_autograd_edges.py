@@ -317,7 +317,7 @@ def test_sizes_that_do_not_fit_a_copy_are_named() -> None:
 FINALIZERS = """
 import gc
 from contextvars import ContextVar
-from mindtorch_v2.autograd.grad_mode import is_grad_enabled, reset_enabled, set_enabled
+from mindtorch_v2.autograd.grad_mode import is_grad_enabled, set_enabled
 
 others = [ContextVar(str(number)) for number in range(3)]
 for other in others:
@@ -340,9 +340,9 @@ for number in range(72):
     Switch()
     held = [[] for _ in range(number % 24)]
     gc.enable()
-    token = set_enabled(False)
+    set_enabled(False)
     assert not is_grad_enabled() and gc.isenabled()
-    reset_enabled(token)
+    set_enabled(True)
 """
 
 
@@ -357,18 +357,43 @@ def _recorded_composite() -> None:
         torch.nn.functional.relu(ones(2))
 
 
-@pytest.mark.parametrize("program", [lambda: ones(2).sum().backward(), _recorded_composite])
+class _Twice(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2
+
+
+def _packed() -> None:
+    with autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        ones(2).exp()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: ones(2).sum().backward(),
+        _recorded_composite,
+        lambda: torch.optim.Rprop([ones(2)]).step(),
+        lambda: _Twice.apply(ones(2)),
+        lambda: torch.cosine_similarity(ones(2, 3), ones(2, 3)),
+        lambda: torch.nn.functional.embedding(torch.tensor([0]), ones(2, 3), max_norm=1.0),
+        _packed,
+    ],
+)
 def test_an_interrupt_right_after_grad_mode_is_switched_leaves_it_as_it_was(
     program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where signals are seen: between a call and whatever comes next."""
     switch = grad_mode.set_enabled
 
-    def interrupted(mode: bool) -> Any:
-        token = switch(mode)
+    def interrupted(mode: bool) -> None:
+        switch(mode)
         if not mode:
             raise KeyboardInterrupt
-        return token
 
     monkeypatch.setattr(grad_mode, "set_enabled", interrupted)
     monkeypatch.setitem(_tap.NAMESPACE, "GRAD_SET", interrupted)

@@ -330,15 +330,16 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _forward(cls: Any, node: FunctionNode, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the user's own code makes of the arguments, where no graph is built."""
-    token = grad_mode.set_enabled(False)
+    building = grad_mode.is_grad_enabled()
     try:
+        grad_mode.set_enabled(False)
         if cls.setup_context is Function.setup_context:
             return cls.forward(node, *args, **kwargs)
         output = cls.forward(*args)
         cls.setup_context(node, args, output)
         return output
     finally:
-        grad_mode.reset_enabled(token)
+        grad_mode.set_enabled(building)
 
 
 def _is_one_of(value: Any, values: Sequence[Any]) -> bool:

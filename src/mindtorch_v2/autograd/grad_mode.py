@@ -9,7 +9,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any
 
 from .. import _tap
@@ -36,20 +36,14 @@ def _alone(change: Callable[..., Any], *args: Any) -> Any:
         gc.enable()
 
 
-def _set_enabled(mode: bool) -> Token[bool]:
-    token: Token[bool] = _alone(_enabled.set, mode)
+def _set_enabled(mode: bool) -> None:
+    _alone(_enabled.set, mode)
     _tap.set_lane_grad(mode)
-    return token
 
 
-def _reset_enabled(token: Token[bool]) -> None:
-    _alone(_enabled.reset, token)
-    _tap.set_lane_grad(_enabled.get())
-
-
-# Switches grad mode for the calling thread; what it returns is for `reset_enabled`.
-set_enabled: Callable[[bool], Token[bool]] = _set_enabled
-reset_enabled: Callable[[Token[bool]], None] = _reset_enabled
+# Switches grad mode for the calling thread. Who switches it back calls it inside of `try`: an interrupt comes after the
+# call, and must not leave the mode switched.
+set_enabled: Callable[[bool], None] = _set_enabled
 
 _lock = free_in_children(threading.Lock())
 
@@ -65,12 +59,9 @@ set_inference: Callable[[bool, int], None] = _set_inference
 
 if _tap.HELPER is not None:
     _tap.HELPER.connect_modes(_enabled, _inference, _tap.NAMESPACE)
-    set_enabled, reset_enabled = _tap.HELPER.set_grad, _tap.HELPER.reset_grad
-    set_inference = _tap.HELPER.set_inference
+    set_enabled, set_inference = _tap.HELPER.set_grad, _tap.HELPER.set_inference
 
-_tap.NAMESPACE.update(
-    GRAD=_enabled.get, GRAD_SET=set_enabled, GRAD_RESET=reset_enabled, IN_INFERENCE=is_inference_mode_enabled
-)
+_tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=set_enabled, IN_INFERENCE=is_inference_mode_enabled)
 
 
 class _Mode:

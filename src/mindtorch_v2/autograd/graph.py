@@ -53,11 +53,12 @@ def live(t: Tensor) -> Any:
     if type(view) is OneOfMany or type(view) is OfFunction:
         raise _forbidden(t, "its base or another view of its base has been")
     if type(base._ag) is not AccumulateGrad and type(view) is View:
-        token = grad_mode.set_enabled(True)
+        building = grad_mode.is_grad_enabled()
         try:
+            grad_mode.set_enabled(True)
             remade = view.replay(base) if view.replay is not None else door.as_strided(base, *Geometry(t))
         finally:
-            grad_mode.reset_enabled(token)
+            grad_mode.set_enabled(building)
         t._ag = remade._ag
     view.version = storage.version
     return t._ag
@@ -276,11 +277,12 @@ def cloned_before_change(t: Tensor, keep: bool) -> Tensor:
     """`before_change`, the copy being an op that is recorded."""
     stand_in = before_change(t, False)
     if keep:
-        token = grad_mode.set_enabled(False)
+        building = grad_mode.is_grad_enabled()
         try:
+            grad_mode.set_enabled(False)
             stand_in._a = door.clone(t)._a
         finally:
-            grad_mode.reset_enabled(token)
+            grad_mode.set_enabled(building)
     return stand_in
 
 
@@ -364,11 +366,12 @@ def pack_saved(node: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], An
 
 
 def _packed(t: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
-    token = grad_mode.set_enabled(False)
+    building = grad_mode.is_grad_enabled()
     try:
+        grad_mode.set_enabled(False)
         return Packed(pack(t), unpack, edge(t))
     finally:
-        grad_mode.reset_enabled(token)
+        grad_mode.set_enabled(building)
 
 
 class saved_tensors_hooks:

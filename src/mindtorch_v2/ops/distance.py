@@ -180,12 +180,13 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int, eps: float) -> Any:
         x1, x2 = broadcast_tensors(x1, x2)
     norms = [vector_norm(x, 2, (dim,), True).clone() for x in (x1, x2)]
     # The floor takes no part in the gradient.
-    token = grad_mode.set_enabled(False)
+    building = grad_mode.is_grad_enabled()
     try:
+        grad_mode.set_enabled(False)
         for norm in norms:
             norm.clamp_min_(eps)
     finally:
-        grad_mode.reset_enabled(token)
+        grad_mode.set_enabled(building)
     return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)
 
 

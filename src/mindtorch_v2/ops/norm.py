@@ -302,11 +302,12 @@ def _group_norm_gradients(grads: Any, input: Any, weight: Any, bias: Any, mean: 
         result = _scaled(normal, _spread(w, ndim), _spread(b, ndim))
         return result, middle.view(mean._a.shape), scale.view(rstd._a.shape)
 
-    token = grad_mode.set_enabled(True)
+    building = grad_mode.is_grad_enabled()
     try:
+        grad_mode.set_enabled(True)
         return composed.gradients(forward, (input, weight, bias), grads, needs)
     finally:
-        grad_mode.reset_enabled(token)
+        grad_mode.set_enabled(building)
 
 
 @op(

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _steps, _tap
 from .._tensor import Tensor
-from ..autograd.grad_mode import enable_grad, reset_enabled, set_enabled
+from ..autograd import grad_mode
 from ..autograd.node import RemovableHandle, add_hook
 from .together import Together
 
@@ -115,14 +115,15 @@ class Optimizer:
         """Change the parameters once. A closure computes the loss again first."""
         loss = None
         if closure is not None:
-            with enable_grad():
+            with grad_mode.enable_grad():
                 loss = closure()
-        token = set_enabled(bool(self.defaults.get("differentiable")))
+        building = grad_mode.is_grad_enabled()
         try:
+            grad_mode.set_enabled(bool(self.defaults.get("differentiable")))
             for group in self.param_groups:
                 _tap.quietly(self._update, group)
         finally:
-            reset_enabled(token)
+            grad_mode.set_enabled(building)
         return loss
 
     def _update(self, group: dict[str, Any]) -> None:

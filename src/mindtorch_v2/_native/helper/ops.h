@@ -147,21 +147,11 @@ static PyObject *set_grad(PyObject *module, PyObject *mode) {
     COLLECT_LATER;
     PyObject *token = truth < 0 ? NULL : PyContextVar_Set(given.grad_mode, truth ? Py_True : Py_False);
     COLLECT_AGAIN;
-    if (token && current)
-        current->grad = truth;
-    return token;
-}
-
-static PyObject *reset_grad(PyObject *module, PyObject *token) {
-    PyObject *mode;
-    COLLECT_LATER;
-    int failed = PyContextVar_Reset(given.grad_mode, token) < 0;
-    COLLECT_AGAIN;
-    if (failed || PyContextVar_Get(given.grad_mode, NULL, &mode) < 0)
+    if (!token)
         return NULL;
+    Py_DECREF(token);
     if (current)
-        current->grad = mode == Py_True;
-    Py_XDECREF(mode);
+        current->grad = truth;
     Py_RETURN_NONE;
 }
 

@@ -15,11 +15,12 @@ _MODES = {"sum": rows.SUM, "mean": rows.MEAN, "max": rows.MAX}
 
 def _renormed(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scale down, in place, the rows that are looked up and too long."""
-    token = grad_mode.set_enabled(False)
+    building = grad_mode.is_grad_enabled()
     try:
+        grad_mode.set_enabled(False)
         rows.embedding_renorm_(weight.detach(), indices, max_norm, norm_type)
     finally:
-        grad_mode.reset_enabled(token)
+        grad_mode.set_enabled(building)
 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
