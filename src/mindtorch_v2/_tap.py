@@ -7,30 +7,18 @@ and the per-thread lanes that finished regions are written to. It does not know 
 from __future__ import annotations
 
 import functools
-import importlib
-import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _lists
+from . import _built, _lists
 from ._fork import free_in_children
 from ._lists import MEMORY_WIDTH, ROW_WIDTH
 
-
-def _load_helper() -> Any:
-    """The compiled helper, which writes rows in C; None where it was not built or is not wanted."""
-    if os.environ.get("MINDTORCH_PURE", "") not in ("", "0"):
-        return None
-    try:
-        return importlib.import_module(f"{__package__}._helper")
-    except ImportError:
-        return None
-
-
-HELPER = _load_helper()
+# The compiled helper, which writes rows in C; None where there is none.
+HELPER = _built.compiled("helper")
 
 if TYPE_CHECKING or HELPER is None:
     Rows = _lists.Rows

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
 # Layer → its modules, named from the package on. `ops.*` means the package ops with all that is in it; a module named
 # in full counts first, so nn.functional is L4 although nn.* is L5. `.` is the package's own __init__.
 LAYERS = {
-    "L0": """_addresses _asserts _missing _settings _freely compiler _fork _lists _tap _steps _roles _allocator
+    "L0": """_addresses _asserts _missing _settings _freely compiler _fork _built _lists _tap _steps _roles _allocator
         _floating _errors _dtype _device _size _meta _storage kernels.*""",
     "L1": "_tensor _tensor_str _random.* _mt19937",
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly

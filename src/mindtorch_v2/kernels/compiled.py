@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from .. import _built
+
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 Function = Callable[..., Any]
 
 
 def _load() -> Any:
-    if os.environ.get("MINDTORCH_PURE") == "1":
+    module = _built.compiled("kernels")
+    if module is None:
         return None
     try:
-        module = importlib.import_module(".._kernels", __package__)
         table = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     except (ImportError, AttributeError):
         return None
@@ -62,6 +63,11 @@ def unsqueezed(a: Any, dim: int) -> Any:
     made = None if C is None else C.unsqueeze(a, dim)
     # Reshaping gives the same stride; indexing by None would make it 0.
     return a.reshape((*a.shape[:dim], 1, *a.shape[dim:])) if made is None else made
+
+
+def order_of(a: Any) -> Any:
+    """The order NumPy is to lay out a result like ``a`` in: plain where elements of ``a`` share a place, as torch does."""
+    return "C" if 0 in a.strides else "K"
 
 
 def in_one_pass(function: Function) -> Function:

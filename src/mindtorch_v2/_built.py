@@ -1,0 +1,40 @@
+"""Finds the optional compiled modules. They speak with the Python beside them in no fixed language, so one that is older
+than its sources, as in a checkout that has moved on, is not used."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+import warnings
+from typing import Any
+
+
+def compiled(name: str) -> Any:
+    """The compiled module `_{name}`; None where it is not built, not wanted (`MINDTORCH_PURE=1`) or out of date."""
+    if os.environ.get("MINDTORCH_PURE", "") not in ("", "0"):
+        return None
+    try:
+        module = importlib.import_module(f"{__package__}._{name}")
+    except ImportError:
+        return None
+    path = str(module.__file__)
+    if not _is_older(path, _sources(os.path.dirname(path), name)):
+        return module
+    warnings.warn(
+        f"{path} is older than its sources and is not used, which is slow: build it again with "
+        "`pip install --editable .` in the checkout, or set MINDTORCH_PURE=1 to do without it",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def _sources(folder: str, name: str) -> list[str]:
+    """What a module was built from, where that lies beside it; an installed package has none of it."""
+    return [*glob.glob(f"{folder}/_{name}.c"), *glob.glob(f"{folder}/_native/{name}/*.h")]
+
+
+def _is_older(path: str, sources: list[str]) -> bool:
+    built = os.stat(path).st_mtime_ns
+    return any(os.stat(source).st_mtime_ns > built for source in sources)

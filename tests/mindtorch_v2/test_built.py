@@ -1,0 +1,51 @@
+"""Compiled modules that a checkout has outgrown are left aside, with a word on what to do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mindtorch_v2 import _built
+
+
+def build(folder: Path, built: int, source: int | None, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A module of this age, whose header has that one."""
+    library = folder / "_helper.so"
+    library.touch()
+    os.utime(library, (built, built))
+    if source is not None:
+        header = folder / "_native" / "helper" / "ops.h"
+        header.parent.mkdir(parents=True)
+        header.touch()
+        os.utime(header, (source, source))
+    module = SimpleNamespace(__file__=str(library))
+    monkeypatch.setattr(importlib, "import_module", lambda name: module)
+    monkeypatch.setenv("MINDTORCH_PURE", "0")
+    return module
+
+
+@pytest.mark.parametrize("source", [100, 99, None])
+def test_a_module_as_new_as_its_sources_is_used(
+    source: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = build(tmp_path, 100, source, monkeypatch)
+    assert _built.compiled("helper") is module
+
+
+def test_an_older_one_is_left_aside_with_a_word_on_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, 100, 101, monkeypatch)
+    with pytest.warns(RuntimeWarning, match=r"_helper\.so is older than its sources .* `pip install --editable \.`"):
+        assert _built.compiled("helper") is None
+
+
+def test_nothing_is_said_of_what_is_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, 100, 101, monkeypatch)
+    monkeypatch.setenv("MINDTORCH_PURE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _built.compiled("helper") is None
