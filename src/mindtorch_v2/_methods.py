@@ -19,6 +19,7 @@ from ._tensor import FAST, LAZY, Parameter, Tensor, address, as_array, bump, in_
 from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
+from .kernels.fitting import fitting
 from .ops import convert, creation
 from .ops.split import unbind
 from .ops.view import _detach
@@ -314,7 +315,7 @@ def _quick_new(self: Tensor, size: tuple[Any, ...], value: Any) -> Tensor | None
         *size_given, value = size or (MISSING,)
         if len(size) != 2 or type(value) not in (int, float):
             return None
-        size = tuple(size_given)
+        size, value = tuple(size_given), fitting(value, self._a.dtype)
     if len(size) == 1 and type(size[0]) is tuple:
         size = size[0]
     elif not size:

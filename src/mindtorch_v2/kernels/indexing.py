@@ -19,6 +19,7 @@ from .accumulate import add_elements, add_rows
 from .advanced import index as index
 from .checks import not_implemented, type_name
 from .compiled import C
+from .fitting import fitting
 from .precision import narrow, wide
 from .totals import Array
 
@@ -234,6 +235,8 @@ def scatter(
     """
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
+    if not isinstance(src, np.ndarray):
+        src = fitting(src, a.dtype)
     if C is not None and reduce is None:
         few = _put_few(C.put_along, a, dim, index, src, False, out)
         if few is not None:
@@ -449,6 +452,8 @@ def _check_index_copy(a: Array, axis: int, index: Array, source: Array) -> None:
 
 def index_fill(a: Array, dim: int, index: Array, value: Array | Number, *, out: Array | None = None) -> Array:
     """``a`` with the slices that ``index`` names (negative ones count from the end) filled with ``value``."""
+    if not isinstance(value, (np.ndarray, complex)):
+        value = fitting(value, a.dtype)
     if C is not None and not isinstance(value, np.ndarray):
         few = _put_few(C.put_slices, a, dim, index, value, False, out)
         if few is not None:

@@ -17,9 +17,11 @@ from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
 from .._tensor import FAST, Tensor, bump, make, move_to, settle_class
 from ..kernels.compiled import C
+from ..kernels.fitting import fitting, is_single
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
 _NAMESPACE = _tap.NAMESPACE
+_DOUBLE = np.dtype(np.float64)
 _LIKE = f"Tensor self, {_OPTIONS}, MemoryFormat? memory_format=None"
 
 
@@ -112,12 +114,15 @@ def fill_dtype(value: Any, dtype: Any) -> DType:
     ),
 )
 def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
-    return _filled(blank(size, fill_dtype(fill_value, dtype).np, device), fill_value)
+    made = blank(size, fill_dtype(fill_value, dtype).np, device)
+    return _filled(made, fitting(fill_value, made.dtype))
 
 
 @op(f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", out=False)
 def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
-    return _filled(blank((), np_dtype(dtype), device), s)
+    made = blank((), np_dtype(dtype), device)
+    # 16-bit floats are made of doubles here.
+    return _filled(made, fitting(s, made.dtype if made.dtype.itemsize > 2 or made.dtype.kind in "iub" else _DOUBLE))
 
 
 def _meta_like(a: Any, np_type: Any, memory_format: Any) -> Any:
@@ -152,7 +157,7 @@ def _ones_like_itself(a: Any, *rest: Any) -> Any:
 
 def _full_like_itself(a: Any, value: Any, *rest: Any) -> Any:
     made = _empty_like_itself(a)
-    made.fill(value)
+    made.fill(fitting(value, a.dtype))
     return made
 
 
@@ -210,7 +215,8 @@ def _zeros_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, m
 def _full_like(
     a: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any
 ) -> Any:
-    return _filled(_blank_like(a, dtype, device, memory_format), fill_value)
+    made = _blank_like(a, dtype, device, memory_format)
+    return _filled(made, fitting(fill_value, made.dtype))
 
 
 ones_like, zeros_like, full_like = _ones_like.function, _zeros_like.function, _full_like.function
@@ -281,7 +287,7 @@ def quick(size: tuple[int, ...], np_type: Any, value: Any) -> Tensor | None:
         if value is not None:
             made.fill(value)
         return make(made)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     except MemoryError as error:
         raise no_memory(error) from None
@@ -324,6 +330,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
         if dtype is None:
             np_type = np_type and (_QUICK_VALUES[type(fill_value)] or np_type)
         elif np_type is not _QUICK_VALUES[type(fill_value)] and not (type(fill_value) is float and np_type in _FLOATS):
+            np_type = None
+        if not is_single(fill_value):
             np_type = None  # the long way checks whether the value fits
         made = quick(size, np_type, fill_value)
         if made is not None:
@@ -469,14 +477,7 @@ zero_ = _zero_.function
     "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2", self=lambda g: zeros_like(g)
 )
 def _fill_(a: Any, value: Any) -> None:
-    try:
-        a[...] = value
-    except (OverflowError, TypeError):
-        if isinstance(value, complex) and not value.imag:
-            a[...] = value.real
-            return
-        name = _dtype.FROM_NUMPY[a.dtype].cpp_name if a.dtype.itemsize > 1 else f"{a.dtype.name}_t"
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow") from None
+    a[...] = fitting(value, a.dtype)
 
 
 @mutating(

@@ -195,7 +195,7 @@ def _cast(a: Any, wanted: DType) -> Any:
     if wanted.category == 1 and a.size and a.dtype.kind in "iuf":
         limits = np.iinfo(wanted.np)
         least = limits.min or -limits.max
-        if a.max() > limits.max or a.min() < least:
+        if not (a.max() <= limits.max and a.min() >= least):
             raise RuntimeError(f"value cannot be converted to type {wanted.name} without overflow")
     with quiet():
         return a.astype(wanted.np)

@@ -5,15 +5,12 @@ Integers, slices, None and Ellipsis become select, slice and unsqueeze; tensors,
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from .. import _tap
 from .._change import type_name
-from .._dtype import FROM_NUMPY
 from .._storage import Storage, View, view_version
 from .._tensor import FAST, PLAIN, Tensor, bump, make, new
 from ..autograd import overrides
@@ -21,6 +18,7 @@ from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import make_view
 from ..kernels import advanced as kernels
 from ..kernels.compiled import unsqueezed
+from ..kernels.fitting import fitting
 from . import creation
 from .index import index as index_op
 from .index import index_put_
@@ -346,48 +344,15 @@ def _offered(function: Any, self: Tensor, *rest: Any) -> Any:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
-_CPP_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int8": "int8_t",
-    "uint8": "uint8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "bool": "bool",
-}  # fmt: skip
 
-
-def _limits() -> dict[Any, tuple[Any, Any]]:
-    """The least and greatest number that fits each real element type; unsigned ones take what wraps around."""
-    found: dict[Any, tuple[Any, Any]] = {}
-    limits: Any = ml_dtypes.finfo
-    for np_dtype, d in FROM_NUMPY.items():
-        if d.category == 1:
-            info = np.iinfo(np_dtype)
-            found[np_dtype] = (int(info.min) if d.is_signed else -int(info.max), int(info.max))
-        elif d.category == 2:
-            limit = float(limits(np_dtype).max)
-            found[np_dtype] = (-limit, limit)
-    return found
-
-
-_LIMITS = _limits()
-
-
-def number_for(value: Any, np_dtype: Any) -> Any:
-    """A Python number that fits an element type; RuntimeError where it does not."""
-    limits = _LIMITS.get(np_dtype)
-    kind = type(value)
-    if limits is None or kind is bool:
-        if kind is complex and np_dtype.kind == "b":
-            value = value != 0
-        return value
-    if kind is complex and not value.imag:
-        value = value.real
-    if type(value) is not complex:
-        if limits[0] <= value <= limits[1]:
-            return int(value) if np_dtype.kind in "iu" else value
-        if np_dtype.kind not in "iu" and (value != value or abs(value) == math.inf):
-            return value
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+def _number_for(value: Any, np_dtype: Any) -> Any:
+    """A Python number that fits an element type; RuntimeError where it does not. 16-bit floats get what fits a double."""
+    if type(value) is int and not -(2**63) <= value < 2**64:
         raise ValueError("Overflow when unpacking long long")
-    name = FROM_NUMPY[np_dtype].name
-    raise RuntimeError(f"value cannot be converted to type {_CPP_NAMES.get(name, name)} without overflow")
+    return fitting(value, _DOUBLE if np_dtype.itemsize == 2 and np_dtype.kind in "fV" else np_dtype)
+
+
+_DOUBLE = np.dtype(np.float64)
 
 
 def _assigned(self: Tensor, value: Any) -> Any:
@@ -395,7 +360,7 @@ def _assigned(self: Tensor, value: Any) -> Any:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (bool, int, float, complex, np.integer)):
-        return number_for(value.item() if isinstance(value, np.generic) else value, self._a.dtype)
+        return _number_for(value.item() if isinstance(value, np.generic) else value, self._a.dtype)
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise TypeError(f"can't assign a {name} to a torch.{type_name(self.dtype)}Tensor")
@@ -436,7 +401,7 @@ def _write_quickly(self: Tensor, index: Any, value: Any) -> bool:
     if not _unwatched(self) or type(a) is not np.ndarray:
         return False
     if type(value) in _NUMBERS:
-        value = number_for(value, a.dtype)
+        value = _number_for(value, a.dtype)
     elif type(value) is Tensor and (_unwatched(value) or not is_grad_enabled()):
         value = value._a
         if type(value) is not np.ndarray or (value.dtype.kind == "c" and a.dtype.kind != "c"):

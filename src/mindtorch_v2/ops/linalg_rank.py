@@ -15,7 +15,7 @@ from ..kernels import factor as kernels
 from ..kernels.checks import type_name
 from ..kernels.precision import is_half
 from .arithmetic import maximum as maximum_row
-from .linalg_base import chain, common_batch, mH, require_matrix, total
+from .linalg_base import chain, common_batch, mH, raise_failed, require_matrix, total
 from .linalg_solve import takes_vectors
 from .linalg_spectral import eigh, eigvalsh, svd, svdvals
 from .mask import where
@@ -286,6 +286,8 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any]:
     if a.size == 0 or b.size == 0:
         shape = (*common_batch(a, b), n, b.shape[-1])
         return np.zeros(shape, a.dtype), np.zeros((*a.shape[:-2], min(m, n)), real), np.zeros(a.shape[:-2], np.int64)
+    # LAPACK may iterate for ever on infinities.
+    raise_failed((~np.isfinite(a).all((-1, -2))).astype(np.int32), "linalg.svd")
     U, s, Vh = np.linalg.svd(a, full_matrices=False)
     keep = s > limit * s[..., :1]
     inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(real)

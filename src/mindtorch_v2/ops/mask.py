@@ -19,11 +19,11 @@ from .._tensor import Tensor, make
 from ..kernels import advanced
 from ..kernels import indexing as kernels
 from ..kernels.compiled import C
+from ..kernels.fitting import fitting, is_single
 from ..kernels.passes import FLOATS
 from ..kernels.passes import where as choose
 from . import creation
 from .convert import item
-from .getitem import number_for
 from .index import warn_bytes
 from .split import unbind
 from .view import clone, expand, reshape
@@ -103,8 +103,6 @@ _NUMBERS: dict[Any, Any] = {
 def _lifted(value: Any, other: Any) -> Tensor:
     """A number as a 0-dim tensor of the type it takes part with."""
     d = combine((operand_rank(value), operand_rank(other)))
-    if d.category == 1 and not d.is_signed:
-        value = np.asarray(value).astype(d.np).item()
     return creation._scalar_tensor.function(value, dtype=d)
 
 
@@ -176,8 +174,8 @@ def where(
 
 def _plain_number(value: Any, like: Tensor) -> Tensor:
     """A number as a 0-dim tensor beside `like`."""
-    numbers = _NUMBERS.get(like._a.dtype)
-    return make(numbers[value]) if numbers is not None and type(value) in (int, float) else _lifted(value, like)
+    numbers = _NUMBERS.get(like._a.dtype) if type(value) in (int, float) and is_single(value) else None
+    return _lifted(value, like) if numbers is None else make(numbers[value])
 
 
 def _is_operand(value: Any) -> bool:
@@ -211,7 +209,7 @@ def _fill_value(a: Any, value: Any) -> Any:
                 f"{value.ndim} dimension(s)."
             )
         value = value.item() if value.dtype.kind != "V" else float(value)
-    value = number_for(value, a.dtype)
+    value = fitting(value, a.dtype)
     numbers = _NUMBERS.get(a.dtype)
     return np.asarray(value).astype(a.dtype) if numbers is None else numbers[value]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import fold
+from ..kernels.fitting import fitting
 from .join import cat
 from .network import composite, op
 from .part import narrow
@@ -30,7 +31,7 @@ def _framed(a: Any, pad: Sequence[int], value: Any) -> Any:
         inside[dim] = slice(before, before + shape[dim])
         shape[dim] += before + pad[2 * k + 1]
     result = np.empty(shape, a.dtype)
-    result.fill(value)
+    result.fill(fitting(value, a.dtype))
     result[tuple(inside)] = a
     return result
 
@@ -66,7 +67,7 @@ def _constant_pad_nd(a: Any, pad: Sequence[int], value: Any) -> Any:
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(pad)} while the input has {a.ndim} dimensions."
         )
-    return fold.pad_constant(a, fold.pad_pairs(pad), np.asarray(value).astype(a.dtype))
+    return fold.pad_constant(a, fold.pad_pairs(pad), np.asarray(fitting(value, a.dtype)).astype(a.dtype))
 
 
 constant_pad_nd = _constant_pad_nd.function
@@ -137,6 +138,8 @@ pad_circular = _pad_circular.function
 
 @composite('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor')
 def _pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
+    if isinstance(value, complex):
+        raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
     pad = [int(p) for p in pad]
     ndim = self._a.ndim
     if len(pad) % 2:
@@ -147,7 +150,7 @@ def _pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
             f"{len(pad)} and input of dimension {ndim}"
         )
     if mode == "constant":
-        return constant_pad_nd(self, pad, 0.0 if value is None else value)
+        return constant_pad_nd(self, pad, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:

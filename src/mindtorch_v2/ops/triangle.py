@@ -16,10 +16,10 @@ from .._op import composite, in_place, mutating, op
 from .._tensor import Tensor, bump, make
 from ..kernels.checks import not_implemented
 from ..kernels.compiled import C
+from ..kernels.fitting import fitting
 from ..kernels.passes import NUMBERS
 from . import creation
 from .convert import item
-from .getitem import number_for
 from .part import diagonal, diagonal_array, written
 from .view import _view, contiguous, unsqueeze
 from .view_copy import diagonal_copy
@@ -118,7 +118,7 @@ def _fill_diagonal_(a: Any, fill_value: Any, wrap: bool) -> None:
         raise RuntimeError("all dimensions of input must be of equal length")
     if type(a) is MetaArray:
         return
-    value = number_for(fill_value, a.dtype)
+    value = fitting(fill_value, a.dtype)
     n = min(a.shape)
     a[(np.arange(n),) * a.ndim] = value
     if wrap and a.ndim == 2:
