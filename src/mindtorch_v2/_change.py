@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _tap
 from ._codegen import COMPUTED_IN_OUT, requires_dtype
-from ._compute import any_edge, compute, result_type, unwrap
+from ._compute import any_edge, compute, elementwise_types, result_type, unwrap
 from ._dtype import FROM_NUMPY, can_cast, dtype
 from ._errors import refuse_overlap, refuse_shared, shape_text
 from ._meta import MetaArray
@@ -199,6 +199,28 @@ def _saves_self(op: Op, given: tuple[Any, ...]) -> bool:
     )
 
 
+def _require_places(base: Op, given: tuple[Any, ...]) -> None:
+    """Refuse to write where elements, or elements and inputs, share memory."""
+    self = given[0]
+    if type(self._a) is not MetaArray:
+        refuse_overlap(self._a)
+    if base.rule is not None:
+        _refuse_shared_inputs(self, given[1:])
+
+
+def _require_cast(from_: dtype, to: dtype) -> None:
+    if not can_cast(from_, to):
+        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+
+
+def _check_in_place(base: Op, given: tuple[Any, ...]) -> None:
+    """Refuse what the ops that an in-place op consists of would do, but it does not."""
+    _require_places(base, given)
+    result = elementwise_types(base, given)[2]
+    if base.rule != "compare":
+        _require_cast(result, given[0].dtype)
+
+
 def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
     self = given[0]
     if type(self) in LAZY:
@@ -207,6 +229,8 @@ def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         write_lazily(self, values._a)
         return
     if op.calls is not None and _tap.SLOT.recorder is not None:
+        if op.base is not None and op.rule is not None:
+            _check_in_place(op.base, given)
         building = grad_mode.is_grad_enabled()
         try:
             grad_mode.set_enabled(False)
@@ -219,18 +243,13 @@ def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
         if type(self._a) is not MetaArray:
             op.kernel(*[unwrap(v) for v in given])
         return
-    if type(self._a) is not MetaArray:
-        refuse_overlap(self._a)
-    if op.base.rule is not None:
-        _refuse_shared_inputs(self, given[1:])
+    _require_places(op.base, given)
     results = compute(op.base, given)
     r = as_array(results)
     if r.shape != self._a.shape:
         raise RuntimeError(
             f"output with shape {shape_text(self._a.shape)} doesn't match the broadcast shape {shape_text(r.shape)}"
         )
-    to, from_ = self.dtype, FROM_NUMPY[r.dtype]
-    if not can_cast(from_, to):
-        raise RuntimeError(f"result type {type_name(from_)} can't be cast to the desired output type {type_name(to)}")
+    _require_cast(FROM_NUMPY[r.dtype], self.dtype)
     if type(self._a) is not MetaArray:
         np.copyto(self._a, r, casting="unsafe")

@@ -65,6 +65,8 @@ def compute(op: Op, given: tuple[Any, ...]) -> Any:
     if op.rule is not None and (op.calls is None or _tap.SLOT.recorder is None):
         return compute_elementwise(op, given)
     if (op.rule is None and op.kernel is None) or (op.calls is not None and _tap.SLOT.recorder is not None):
+        if op.rule is not None:
+            elementwise_types(op, given)  # the ops it consists of may take what it does not
         building = grad_mode.is_grad_enabled()
         try:
             grad_mode.set_enabled(False)
@@ -122,13 +124,19 @@ def operand_rank(value: Any) -> tuple[int, dtype]:
 
 def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
     """Promote the operands, compute, and give the result its dtype."""
-    if op.check is not None:
-        op.check(*given)
-    pairs = list(zip(op.schema.arguments, given, strict=True))
-    common, compute, result = promoted(op, [v for a, v in pairs if a.is_tensor or a.name in op.promotes])
+    common, compute, result = elementwise_types(op, given)
+    pairs = zip(op.schema.arguments, given, strict=True)
     values = [operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
     r = _call_elementwise(op, values, common)
     return cast(r, result.np) if compute is not result and r.dtype == compute.np else r
+
+
+def elementwise_types(op: Op, given: tuple[Any, ...]) -> tuple[dtype, dtype, dtype]:
+    """As `promoted`, once the op has checked its arguments."""
+    if op.check is not None:
+        op.check(*given)
+    pairs = zip(op.schema.arguments, given, strict=True)
+    return promoted(op, [v for a, v in pairs if a.is_tensor or a.name in op.promotes])
 
 
 def promoted(op: Op, operands: list[Any]) -> tuple[dtype, dtype, dtype]:

@@ -308,7 +308,8 @@ def _find_graph(lines: Lines, op: Any, quiet: str, others: list[str]) -> None:
     obstacles += [f"{n} is {first}" for n in others]
     condition = f"graph and ({' or '.join(obstacles)})" if op.differentiable else "graph"
     together = [f"{n}._v is not None and {n}._v is {first}._v and {n} is not {first}" for n in others]
-    spread = f"{first}._view is not None and 0 in {first}._a.strides"
+    # Whether several of its elements lie at one place; only a view of other memory can be so.
+    spread = f"{first}._v is not None and {first}._a.base is not None and 0 in {first}._a.strides"
     lines.add(f"if {' or '.join([condition, *together, spread])}: return {_slow(op)}")
 
 

@@ -20,6 +20,7 @@ from ._storage import CountedStorage, OneOfMany, Storage, Unwatched, View, mark_
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
 from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
+from .kernels.compiled import order_of
 from .kernels.passes import FLOATS, Numbers
 
 NAMESPACE = _tap.NAMESPACE
@@ -39,7 +40,11 @@ def _mixed(a: Any, b: Any) -> tuple[Any, Any]:
         common = _COMMON[key] = found.np if found not in (float16, bfloat16) else False
     if common is False:
         return None, None
-    return a if a.dtype is common else a.astype(common), b if b.dtype is common else b.astype(common)
+    return _cast(a, common), _cast(b, common)
+
+
+def _cast(a: Any, dtype: Any) -> Any:
+    return a if a.dtype is dtype else a.astype(dtype, order_of(a))
 
 
 def _mixed_numbers(a: Any, b: Any) -> tuple[Any, Any]:
@@ -62,7 +67,7 @@ def _as_floats(a: Any, number: Any) -> tuple[Any, Any]:
     default = get_default_dtype().np
     if a.dtype is not _I64 or default not in FLOATS:
         return None, None
-    return a.astype(default), FLOATS[default][number]
+    return _cast(a, default), FLOATS[default][number]
 
 
 _FAST_OR_NONE = FAST | {type(None)}

@@ -8,6 +8,7 @@ import pytest
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
+from mindtorch_v2.profiler import profile
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -130,3 +131,31 @@ def test_results_are_contiguous_whether_recorded_or_not(make: Callable[[], torch
     with torch.profiler.profile():
         result = make()
     assert result.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bfloat16])
+@pytest.mark.parametrize(
+    "call", [torch.sin, torch.erf, torch.lgamma, torch.sign, lambda x: x / 2, lambda x: x + torch.ones(5)]
+)
+def test_results_of_expanded_tensors_are_contiguous(call: Function, dtype: torch.dtype) -> None:
+    x = torch.ones(5, dtype=dtype).expand(4, 5)
+    assert call(x).is_contiguous()
+
+
+# --- while something records ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", "abs isinf isfinite logical_not rot90".split())
+def test_recorded_ops_keep_a_turned_layout(name: str) -> None:
+    x = torch.rand(4, 4).t()
+    plain = getattr(torch, name)(x).stride()
+    with profile():
+        assert getattr(torch, name)(x).stride() == plain
+    assert plain == ((4, 1) if name == "rot90" else (1, 4))
+
+
+def test_an_op_that_writes_into_memory_of_its_own_has_it_counted_once() -> None:
+    with profile(profile_memory=True) as prof:
+        kept = torch.logical_and(torch.rand(3, 4), torch.rand(3, 4))
+    events = [event for event in prof.events() if event.name == "aten::logical_and"]
+    assert [event.self_cpu_memory_usage for event in events] == [0, kept.nbytes]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import F32, C, in_one_pass, in_one_sum, stand_in
+from .compiled import F32, C, in_one_pass, in_one_sum, order_of, stand_in
 from .passes import FLOATS, NUMBERS, at_least, at_most, blocked, blocked_pair, blocked_triple, keep, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
@@ -183,7 +183,7 @@ def sign(a: Any, out: Any = None) -> Any:
     """-1, 0 or 1; 0 for nan, where NumPy gives nan."""
     if a.dtype.kind == "b":
         return np.positive(a.view(np.uint8), out=None if out is None else out.view(np.uint8)).astype(bool)
-    result = np.empty_like(a) if out is None else out
+    result = np.empty_like(a, order=order_of(a)) if out is None else out
     above, below = np.greater(a, 0), np.less(a, 0)
     return np.subtract(above.view(np.int8), below.view(np.int8), out=result, casting="unsafe")
 

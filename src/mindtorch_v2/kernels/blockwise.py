@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .._floating import quiet
 from .checks import is_float, not_implemented
+from .compiled import order_of
 
 Array: TypeAlias = npt.NDArray[Any]
 Block: TypeAlias = npt.NDArray[np.floating[Any]]  # what kernels see
@@ -101,7 +102,7 @@ def result_dtype(name: str, arrays: tuple[Any, ...]) -> np.dtype[Any]:
 def _empty(inputs: list[Array], dtype: np.dtype[Any]) -> Array:
     shape = np.broadcast_shapes(*(a.shape for a in inputs))
     model = next((a for a in inputs if a.shape == shape), None)
-    return np.empty(shape, dtype) if model is None else np.empty_like(model, dtype, subok=False)
+    return np.empty(shape, dtype) if model is None else np.empty_like(model, dtype, order_of(model), False)
 
 
 # --------------------------------------------------------------------------------------- what kernels are written with

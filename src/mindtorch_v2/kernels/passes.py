@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import C, stand_in
+from .compiled import C, order_of, stand_in
 
 BLOCK = 1 << 16  # elements: an input, a result and a temporary of float32 fill most of a second-level cache
 
@@ -46,7 +46,7 @@ def _large(body: Body, arrays: tuple[Any, ...], numbers: tuple[Any, ...], out: A
     if any(a.shape != arrays[0].shape and a.ndim for a in arrays[1:]):
         arrays = np.broadcast_arrays(*arrays)
     x = arrays[0]
-    result = np.empty_like(x, subok=False) if out is None else out
+    result = np.empty_like(x, order=order_of(x), subok=False) if out is None else out
     if x.ndim == 0:  # NumPy would give its steps as scalars
         body(*(a.reshape(1) for a in arrays), *numbers, result.reshape(1))
     elif x.size <= BLOCK or not _all_contiguous(arrays, result):

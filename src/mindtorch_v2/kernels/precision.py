@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from .compiled import C
+from .compiled import C, order_of
 
 _FLOAT32 = np.dtype(np.float32)
 P = ParamSpec("P")
@@ -29,7 +29,7 @@ def cast(a: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         result = np.empty(a.shape, dtype)
         if C.convert(a, result):
             return result
-    return a.astype(dtype)
+    return a.astype(dtype, order_of(a))
 
 
 def wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

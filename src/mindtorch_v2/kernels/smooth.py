@@ -5,8 +5,10 @@ Arrays come promoted to one dtype; ``out`` may be the first of them.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .compiled import exp, in_one_pass, stand_in
@@ -14,6 +16,7 @@ from .passes import blocked, blocked_pair, cut_to, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
 _FEW = 1024
+_finfo: Any = ml_dtypes.finfo  # which knows bfloat16
 
 _add, _subtract, _divide = stand_in(np.add), stand_in(np.subtract), stand_in(np.divide)
 
@@ -116,7 +119,7 @@ def round_to(x: Any, decimals: int, out: Any = None) -> Any:
     """Rounded to so many decimals, halves to even."""
     if decimals == 0:
         return np.rint(x, out=out)
-    scale = np.asarray(10.0 ** abs(decimals), x.dtype)
+    scale = np.asarray(10.0 ** abs(decimals) if abs(decimals) <= 308 else math.inf).astype(x.dtype)
     if decimals > 0:
         return np.divide(np.rint(np.multiply(x, scale)), scale, out=out)
     return np.multiply(np.rint(np.divide(x, scale)), scale, out=out)
@@ -145,7 +148,7 @@ def nan_to_num(x: Any, nan: Any, posinf: Any, neginf: Any, out: Any = None) -> A
         return result
     if np.isfinite(result).all():
         return result
-    info = np.finfo(x.dtype)
+    info = _finfo(x.dtype)
     isnan, above, below = np.isnan(result), np.equal(result, np.inf), np.equal(result, -np.inf)
     np.copyto(result, 0.0 if nan is None else nan, where=isnan, casting="unsafe")
     np.copyto(result, info.max if posinf is None else posinf, where=above, casting="unsafe")

@@ -270,6 +270,11 @@ def _check_celu(self: Any, alpha: Any) -> None:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
+def _celu_scale(alpha: Any) -> Any:
+    _check_celu(None, alpha)
+    return 1 / alpha
+
+
 def _celu(x: Any, alpha: Any, out: Any = None) -> Any:
     if alpha == 0:
         raise ValueError("no scale")  # the slow path says it in torch's words
@@ -283,12 +288,12 @@ celu = _row(
     label="elu_cpu",
     check=_check_celu,
     out=False,
-    calls=lambda self, alpha: elu.function(self, alpha, 1, 1 / alpha),
+    calls=lambda self, alpha: elu.function(self, alpha, 1, _celu_scale(alpha)),
 )
 celu_ = in_place(
     celu,
     node="CeluBackward1",
-    calls=lambda self, alpha: elu_.function(self, alpha, 1, 1 / alpha),
+    calls=lambda self, alpha: elu_.function(self, alpha, 1, _celu_scale(alpha)),
     self=lambda g, result, alpha: _elu_from_result(g, result, alpha, 1, 1 / alpha),
 )
 

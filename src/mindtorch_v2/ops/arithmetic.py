@@ -79,7 +79,7 @@ def refuse(name: str) -> Callable[..., Any]:
 
 def through_out(row: Op, result: Callable[[Tensor], Any] | None = None) -> Op:
     """Let a row record what ATen does: the op runs its `out=` form, which is an event of its own. Where `result` says
-    the dtype of the result for a tensor, that form gets memory of its own to write into, as in ATen."""
+    the dtype of the result for a tensor, that form gets an empty tensor, whose memory it finds itself, as in ATen."""
     schema = row.schema.text
     arguments = schema[schema.index("(") : schema.rindex(")")]
     options: dict[str, Any] = {"event": f"aten::{row.schema.name}", "out": False, "method": False}
@@ -103,15 +103,14 @@ def _writing(row: Op, inner: Op, result: Callable[[Tensor], Any], arguments: str
     ufunc: Any = row.ufunc
     writer = Op(
         f"_{row.schema.name}_into{arguments}, Tensor out) -> Tensor",
-        lambda *arrays: ufunc(*arrays[:-1], out=arrays[-1]),
+        lambda *arrays: ufunc(*arrays[:-1]),  # in the layout of its operands
         **options,
     )
 
     def call(*given: Any) -> Any:
         if not all(type(t) is Tensor and t._a.dtype.kind == "f" for t in given):
             return inner.function(*given)
-        shape = np.broadcast_shapes(*(t._a.shape for t in given))
-        return writer.function(*given, empty(shape, dtype=result(given[0])))
+        return writer.function(*given, empty((0,), dtype=result(given[0])))
 
     return call
 

@@ -301,9 +301,9 @@ def _tensordot(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     for i, (m, n) in enumerate(zip(mine, others)):
         a, b = self._a.shape[m], other._a.shape[n]
         if b == 1 and a != 1:
-            self = self.sum(m, keepdim=True)
+            self = self.sum(m, keepdim=True, dtype=self.dtype)
         elif a == 1 and b != 1:
-            other = other.sum(n, keepdim=True)
+            other = other.sum(n, keepdim=True, dtype=other.dtype)
         elif a != b:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a} in dim {dims_self[i]} and second has "

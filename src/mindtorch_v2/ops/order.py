@@ -171,9 +171,10 @@ def _quantile_of(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str,
     if not ignore:
         ranks = ranks.masked_fill(missing.any(-1, keepdim=True), n - 1)
     result = _between(ordered, ranks, interpolation).movedim(-1, 0)
-    if keepdim:
-        shape = (1,) * self._a.ndim if dim is None else None
-        result = result.reshape(result._a.shape[0], *shape) if shape is not None else result.unsqueeze(axis + 1)
+    if keepdim and dim is None:
+        result = result.reshape(result._a.shape[0], *(1,) * self._a.ndim)
+    elif keepdim and self._a.ndim:
+        result = result.unsqueeze(axis + 1)
     return result if points._a.ndim else result.squeeze(0)
 
 

@@ -284,6 +284,8 @@ def bounds_dtype(dtype: Any, start: Any, end: Any) -> DType:
 def _logspace_array(start: Any, end: Any, steps: int, base: float, d: DType) -> Any:
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if d.category == 1:
+        start, end = (whole_number(v, d) for v in (start, end))
     if steps == 1:
         return np.asarray([np.power(float(base), start)]).astype(d.np)
     work = _dtype.float64 if d.category < 3 else d

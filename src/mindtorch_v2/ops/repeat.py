@@ -197,13 +197,14 @@ def _backwards(dims: tuple[int, ...], ndim: int) -> tuple[slice, ...]:
     return tuple(BACKWARD if axis in axes else FORWARD for axis in range(ndim))
 
 
-@op("flip(Tensor self, int[] dims) -> Tensor", out=False, quiet=False, self=lambda g, dims: flip(g, dims=dims))
-def _flip(a: Any, dims: Any) -> Any:
+def _flipped(a: Any, dims: Any) -> Any:
     index = _backwards((dims,) if type(dims) is int else _as_tuple(dims), a.ndim)
     return a.copy(order="K") if type(a) is MetaArray else a[index].copy(order="K")
 
 
-flip = _flip.function
+flip = op("flip(Tensor self, int[] dims) -> Tensor", out=False, quiet=False, self=lambda g, dims: flip(g, dims=dims))(
+    _flipped
+).function
 
 
 @composite("fliplr(Tensor self) -> Tensor")
@@ -252,10 +253,10 @@ def _rot90(a: Any, k: int, dims: Any) -> Any:
     first, second = _rotation(a.ndim, dims)
     k %= 4
     if k == 0:
-        return a.copy()
+        return a.copy(order="K")
     if k == 2:
-        return np.flip(a, (first, second)).copy()
-    return np.flip(a, second if k == 1 else first).copy().swapaxes(first, second)
+        return _flipped(a, (first, second))
+    return _flipped(a, second if k == 1 else first).swapaxes(first, second)
 
 
 rot90 = _rot90.function

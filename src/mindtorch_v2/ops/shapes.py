@@ -110,7 +110,10 @@ register(own, "gather tril triu repeat roll flip rot90 native_dropout masked_sca
 register(own, "unsafe_split unsafe_split_with_sizes _conj _conj_physical _abs_into diag_embed")
 register(refused, "masked_select nonzero _unique2 unique_dim unique_consecutive bincount _pack_padded_sequence")
 register(like_nth(0), "bernoulli poisson _standard_gamma _sample_dirichlet native_channel_shuffle")
-register(like_nth(-1), "_logical_and_into _logical_or_into _logical_xor_into _logical_not_into")
+register(
+    plain(lambda *arrays: meta(broadcast(*(a.shape for a in arrays[:-1])), np.bool_)),
+    "_logical_and_into _logical_or_into _logical_xor_into _logical_not_into",
+)
 register(asked(lambda a, *rest: a.shape), "renorm logcumsumexp cumsum cumprod _softmax _log_softmax _safe_softmax")
 register(asked(lambda a, *rest: [a.shape, a.shape]), "sort cummax cummin frexp")
 register(asked(lambda *arrays: broadcast(*(a.shape for a in arrays if isinstance(a, np.ndarray)))), "binomial normal")

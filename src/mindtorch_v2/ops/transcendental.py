@@ -244,6 +244,7 @@ nan_to_num = Op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     kernels.nan_to_num,
     rule="same",
+    widen=False,  # the greatest number is that of its type
     formulas={"self": lambda g, self: g * self.isfinite()},
 )
 _nan_to_num_out: Any = through_out(nan_to_num).calls

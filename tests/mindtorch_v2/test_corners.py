@@ -1,0 +1,86 @@
+"""Corners of single operators, found by comparing random calls with torch: odd dtypes, shared places, what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+
+RECORDED: list[Callable[[], AbstractContextManager[Any]]] = [torch.enable_grad, profile]
+
+
+# --- writing in place -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: x.add_(1), lambda x: x.mul_(x.clone()), lambda x: x.cos_(), lambda x: x.logical_not_()]
+)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad, profile])
+def test_nothing_is_written_where_elements_share_a_place(call: Any, mode: Any) -> None:
+    with mode():
+        expanded = torch.ones(1).expand(5)
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            call(expanded)
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            call(expanded.detach())
+
+
+@pytest.mark.parametrize("name", ["deg2rad_", "rad2deg_", "logit_", "cos_"])
+@pytest.mark.parametrize("recorded", RECORDED)
+def test_integers_do_not_become_floats_in_place(name: str, recorded: Any) -> None:
+    x = torch.tensor([1, 0], dtype=torch.uint8)
+    with (
+        recorded(),
+        pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Byte"),
+    ):
+        getattr(x, name)()
+
+
+@pytest.mark.parametrize("recorded", RECORDED)
+def test_complex_degrees_are_refused(recorded: Any) -> None:
+    with recorded(), pytest.raises(RuntimeError, match="deg2rad is not supported for complex tensors"):
+        torch.deg2rad(torch.ones(2, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("recorded", RECORDED)
+def test_celu_needs_a_scale(recorded: Any) -> None:
+    with recorded(), pytest.raises(RuntimeError, match="alpha cannot be 0 for CELU"):
+        torch.celu(torch.ones(2), 0.0)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float16, 65504.0), (torch.bfloat16, 3.3895313892515355e38)])
+def test_infinities_become_the_greatest_number_of_their_type(dtype: torch.dtype, most: float) -> None:
+    x = torch.tensor([math.inf, -math.inf, math.nan, 1.0], dtype=dtype)
+    assert torch.nan_to_num(x).tolist() == [most, -most, 0.0, 1.0]
+
+
+def test_tensordot_of_integers_keeps_their_type_where_a_dimension_is_summed_first() -> None:
+    made = torch.tensordot(
+        torch.ones(1, 1, 1, dtype=torch.uint8), torch.ones(2, 1, 2, dtype=torch.uint8), ([0, 1], [2, 0])
+    )
+    assert made.dtype is torch.uint8
+    assert made.tolist() == [[4]]
+
+
+def test_logspace_of_integers_has_whole_exponents_at_its_ends() -> None:
+    assert torch.logspace(0, 1.2, 4, dtype=torch.int64).tolist() == [1, 2, 4, 10]
+
+
+def test_quantiles_of_a_number_have_no_dimension_to_keep() -> None:
+    x = torch.tensor(3.0)
+    assert torch.quantile(x, torch.tensor([0.2, 0.5]), dim=0, keepdim=True).shape == (2,)
+    assert torch.quantile(x, 0.2, dim=0, keepdim=True).shape == ()
+
+
+@pytest.mark.parametrize("decimals", [400, -400])
+def test_rounding_to_more_decimals_than_there_are_gives_nan(decimals: int) -> None:
+    assert torch.round(torch.tensor([1.5]), decimals=decimals).isnan().all()
