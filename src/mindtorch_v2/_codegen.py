@@ -289,7 +289,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add(*_no_layout("t0_", flags))
     if flags & _tap.MEMORY and op.inner is not None:
         lines.add("t0_._v = token_")
-    elif flags & _tap.MEMORY and op.calls is not None:
+    elif flags & _tap.MEMORY and op.calls is not None and op.ahead is None:
         # The ops of the body have counted the memory.
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None")
     elif flags & _tap.MEMORY and _tap.HELPER is not None:

@@ -28,7 +28,7 @@ from ._codegen import (
     requires_dtype,
     signature,
 )
-from ._recorded import close_event, close_inner, open_event, open_inner
+from ._recorded import close_event, close_inner, open_event, open_inner, run_ahead
 
 ALL_KINDS = "bifc"  # bool, integer, floating point, complex
 
@@ -68,14 +68,15 @@ _NO_MEMORY = ["except MemoryError as error:", "    raise NO_MEMORY(error) from N
 
 def _without_graph(call: str) -> list[str]:
     # Switched inside of `try`: an interrupt comes after the call that switches, and must not leave it so.
-    return ["building = GRAD()", "try:", "    GRAD_SET(False)", "    " + call, "finally:", "    GRAD_SET(building)"]
+    switched = ["try:", "    GRAD_SET(False)", "    " + call, "finally:", "    GRAD_SET(True)"]
+    return ["if GRAD():", *("    " + line for line in switched), "else:", "    " + call]
 
 
 def _compute(op: Any, recorded: bool, lines: Lines) -> None:
     """Lines that leave the results in `r0`, `r1`, … (or `rs`)."""
     count = len(op.schema.returns)
     target = "rs" if op.schema.returns_list else ", ".join(f"r{i}" for i in range(count))
-    if op.calls is not None and (recorded or op.kernel is None):
+    if op.calls is not None and (op.kernel is None or (recorded and op.ahead is None)):
         given = ", ".join(a.python_name for a in op.schema.arguments)
         lines.add(*_without_graph(f"got = V_{op.ident}({given})"))
         single = count == 1 and not op.schema.returns_list
@@ -93,6 +94,8 @@ def _case(
     """One fast path: [event] compute, wrap, return."""
     if recorded:
         open_event(lines, op, flags, numbers)
+    if recorded and op.ahead is not None:
+        run_ahead(lines, op, flags)
     if recorded and op.inner is not None:
         open_inner(lines, op, flags)
         lines.add(*compute) if compute else _compute(op, False, lines)

@@ -66,6 +66,8 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"Q_{ident}"] = op.fast[1]
     if op.calls is not None:
         NAMESPACE[f"V_{ident}"] = op.calls
+    if op.ahead is not None:
+        NAMESPACE[f"K_{op.ahead[0].ident}"] = op.ahead[0].kernel
     if op.replay is not None:
         NAMESPACE[f"REPLAY_{ident}"] = op.replay
     if op.schema.returns_list:

@@ -38,6 +38,8 @@ class Op:
         calls: Callable[..., Any] | None = None,
         # The op that `calls` comes to on plain tensors, as source of arguments: its event is then put around the kernel.
         inner: tuple[Op, tuple[str, ...]] | None = None,
+        # Or the op that it runs on plain tensors ahead of the kernel, with arguments and when, as source.
+        ahead: tuple[Op, tuple[str, ...], str] | None = None,
         node: str | None = None,
         flops: Callable[..., int] | None = None,
         fast_when: dict[str, Any] | None = None,
@@ -64,7 +66,7 @@ class Op:
         # Whether the op can be a method: its first argument is the tensor itself.
         self.takes_self = _SELF.match(rest) is not None
         self.kernel, self.kind, self.rule, self.calls, self.base = kernel, kind, rule, calls, base
-        self.inner = inner
+        self.inner, self.ahead = inner, ahead
         self.ufunc = ufunc
         self.ident = self.qualified.replace(".", "__")
         self.python_name = self.name

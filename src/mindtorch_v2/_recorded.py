@@ -134,13 +134,29 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
 def open_inner(lines: Lines, op: Any, flags: int) -> None:
     """Begin the event of the op as which the kernel is recorded inside the op's own; leaves the lines inside a `try`."""
     row, given = op.inner
+    _begin_inside(lines, row, given, flags, _counts_inner(op, flags))
+
+
+def run_ahead(lines: Lines, op: Any, flags: int) -> None:
+    """The op that is run ahead of the kernel, in an event of its own inside the op's; nobody needs its result."""
+    row, given, needed = op.ahead
+    lines.add(f"if {needed}:")
+    lines.depth += 1
+    _begin_inside(lines, row, given, flags, False)
+    arrays = (f"{name}._a" if a.is_tensor else name for a, name in zip(row.schema.arguments, given, strict=True))
+    lines.add(f"K_{row.ident}({', '.join(arrays)})")
+    _end_inside(lines, row.event, flags)
+    lines.depth -= 1
+
+
+def _begin_inside(lines: Lines, row: Any, given: tuple[str, ...], flags: int, counts: bool) -> None:
     if _tap.HELPER is not None:
         lines.add(f"BEGIN_WITH(-1, {', '.join(given)})" if flags & _tap.SHAPES else "BEGIN(-1)", "try:")
     else:
         if flags & _tap.SHAPES:
             key = ", ".join(map(_inner_key, row.schema.arguments, given))
             lines.add(f"key_ = ({key},)", "inner_ins = INPUT_IDS.get(key_) or INTERN(key_)")
-        lines.add(*(["token_ = None"] if _counts_inner(op, flags) else []), "inner_t0 = clock()", "try:")
+        lines.add(*(["token_ = None"] if counts else []), "inner_t0 = clock()", "try:")
     lines.depth += 1
 
 
@@ -148,7 +164,9 @@ def _inner_key(argument: Argument, given: str) -> str:
     """What stands for an argument of the inner op: a tensor of the op itself, or a number."""
     if argument.is_tensor:
         return f"k_{given}"
-    return given if argument.type == "int" else f'("value", type({given}), {given})'
+    if argument.type.endswith("[]"):
+        return f"INPUT({given})"
+    return given if argument.type in ("int", "bool") else f'("value", type({given}), {given})'
 
 
 def close_inner(lines: Lines, op: Any, flags: int) -> None:
@@ -157,6 +175,12 @@ def close_inner(lines: Lines, op: Any, flags: int) -> None:
     if _counts_inner(op, flags):
         lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
         lines.add(*(["token_ = COUNT(r0)"] if _tap.HELPER is not None else TOKEN))
+    _end_inside(lines, event, flags)
+    if _counts_inner(op, flags) and _tap.HELPER is None:
+        lines.add(*("    " + line for line in _NOTED))
+
+
+def _end_inside(lines: Lines, event: int, flags: int) -> None:
     lines.depth -= 1
     lines.add("finally:")
     if _tap.HELPER is not None:
@@ -164,11 +188,7 @@ def close_inner(lines: Lines, op: Any, flags: int) -> None:
         return
     # No frame of the user's lies between the two.
     details = f", {'inner_ins' if flags & _tap.SHAPES else 0}, {'stack' if flags & _tap.STACKS else 0}"
-    lines.depth += 1
-    lines.add("now_ = clock()", f"out_ += (inner_t0, now_, {event}, -1{details if flags & _WIDE else ''})")
-    if _counts_inner(op, flags):
-        lines.add(*_NOTED)
-    lines.depth -= 1
+    lines.add("    now_ = clock()", f"    out_ += (inner_t0, now_, {event}, -1{details if flags & _WIDE else ''})")
 
 
 def _counts_inner(op: Any, flags: int) -> bool:
@@ -180,6 +200,8 @@ _NOTED = ["if token_ is not None:", "    marks_ += (now_, token_.nbytes, id(toke
 
 def _counts_result(op: Any, flags: int) -> bool:
     """Whether the op itself says what memory its result takes, as opposed to ops it calls or a function it uses."""
-    if not flags & _tap.MEMORY or op.kind != "kernel" or op.calls is not None or not op.takes_tensors:
+    if not flags & _tap.MEMORY or op.kind != "kernel" or not op.takes_tensors:
+        return False
+    if op.calls is not None and op.ahead is None:
         return False
     return len(op.schema.returns) == 1 and not op.schema.returns_list

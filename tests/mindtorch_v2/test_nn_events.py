@@ -104,3 +104,21 @@ def test_operations_of_products_are_counted() -> None:
     assert flops(lambda: torch.addmm(e, a, b))["aten::addmm"] == 120
     assert flops(lambda: torch.bmm(c, d))["aten::bmm"] == 240
     assert flops(lambda: torch.baddbmm(e, c, d))["aten::baddbmm"] == 240
+
+
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_addmm_expands_ahead_of_its_product(needs_grad: bool) -> None:
+    x, w, b = torch.randn(8, 4), torch.randn(4, 3, requires_grad=needs_grad), torch.randn(3, requires_grad=needs_grad)
+    with profile(record_shapes=True, profile_memory=True) as prof:
+        made = torch.addmm(b, x, w)
+    outer, inner = (e for e in prof.events() if e.name.startswith("aten::"))
+    assert (outer.name, inner.name, inner.cpu_parent) == ("aten::addmm", "aten::expand", outer)
+    assert (inner.concrete_inputs, inner.cpu_memory_usage) == ([None, [8, 3], False], 0)
+    assert outer.cpu_memory_usage == 8 * 3 * 4
+    assert (made.grad_fn is not None) == needs_grad
+
+
+def test_addmm_of_a_whole_matrix_expands_nothing() -> None:
+    with profile() as prof:
+        torch.addmm(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2))
+    assert [e.name for e in prof.events() if "expand" in e.name] == []

@@ -22,7 +22,7 @@ from ..kernels.precision import cast, is_half, wide
 from ..kernels.products import FEW_ROWS, WORTH_TURNING, times, times_plus
 from .creation import empty
 from .permute import t, transpose
-from .view import _unsafe_view, expand, reshape, type_text, unsqueeze
+from .view import _unsafe_view, expand, expand_row, reshape, type_text, unsqueeze
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 unsafe_view = _unsafe_view.function
@@ -169,6 +169,11 @@ def _mm(a: Any, b: Any) -> Any:
 mm = _mm.function
 
 
+# The shape of a product, and whether there is one, in generated code.
+_ROWS, _COLUMNS = "mat1._a.shape[0]", "mat2._a.shape[1]"
+_FITS = "mat1._a.ndim == mat2._a.ndim == 2 and mat1._a.shape[1] == mat2._a.shape[0]"
+
+
 def _addmm_expanded(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     """addmm with the expansion of its first argument as an op of its own; the sum is quicker without it."""
     if mat1._a.ndim == mat2._a.ndim == 2:
@@ -207,6 +212,11 @@ def _addmm_checked(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 addmm_row = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     calls=_addmm_expanded,
+    ahead=(
+        expand_row,
+        ("input", f"({_ROWS}, {_COLUMNS})", "False"),
+        f"{_FITS} and input._a.shape != ({_ROWS}, {_COLUMNS})",
+    ),
     quiet=False,
     flops=lambda i: 2 * i.shapes[1][0] * i.shapes[1][1] * i.shapes[2][1],
     self=lambda g, beta: scaled(g, beta),

@@ -400,11 +400,11 @@ def type_text(a: Any) -> str:
     return f"torch.{type_name(FROM_NUMPY[a.dtype])}Tensor"
 
 
-_expand = view(
+expand_row = view(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
     self=lambda g, self_sizes: sum_to_size(g, self_sizes),
 )(_expanded)
-expand = _expand.function
+expand = expand_row.function
 
 
 @composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
