@@ -68,6 +68,7 @@ EITHER(pick, 0)
 EITHER(put_picked, 0)
 EITHER(map_axis, 0)
 EITHER(convolve, 4)
+EITHER(shifted, 0)
 EITHER(attention_weights, 0)
 EITHER(attention_weights_backward, 0)
 EITHER(attend, 0)
@@ -275,6 +276,7 @@ static PyMethodDef methods[] = {
     METHOD("clear", clear),
     METHOD("map_axis", map_axis),
     METHOD("convolve", convolve),
+    METHOD("shifted", shifted),
     METHOD("cat", cat),
     METHOD("stack", stack),
     METHOD("line_up", line_up),

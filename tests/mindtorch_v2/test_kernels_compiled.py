@@ -573,6 +573,31 @@ def test_stand_ins_spread_the_second_array_over_the_first(shape: tuple[int, ...]
                 assert_same(np.asarray(compiled.stand_in(ufunc)(x, y)), wanted)
 
 
+MEETING = [
+    (np.s_[:], np.s_[0, 0]),
+    (np.s_[:, :, 0, None], np.s_[:, :1]),
+    (np.s_[:, :1], np.s_[:, :, :1]),
+    (np.s_[::2, :, 5:], np.s_[1, 2, 5:]),
+    (np.s_[:, ::3, :700], np.s_[:, ::3, 20:720]),
+    (np.s_[0, :, :1], np.s_[0, 1]),
+    (np.s_[:, :, ::-1], np.s_[:]),
+    (np.s_[::-1], np.s_[0]),
+]
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("here", "there"), MEETING)
+def test_large_stand_ins_spread_either_array_and_take_parts_of_them(here: Any, there: Any, kind: type) -> None:
+    a, b = (9 * normal(3, 9, 1100)).astype(kind), (9 * normal(3, 9, 1100, seed=1)).astype(kind)
+    x, y = a[here], b[there]
+    for ufunc in (np.subtract, np.less):
+        for first, second in ((x, y), (y, x), (x.T, x.T)):
+            made, wanted = compiled.stand_in(ufunc)(first, second), ufunc(first, second)
+            assert_same(made, wanted)
+            assert made.strides == wanted.strides
+
+
 @needs_compiled
 def test_what_is_spread_may_lie_in_the_memory_written_to() -> None:
     for part in (np.s_[:1], np.s_[1], np.s_[:, :1], np.s_[-1:, -1:]):

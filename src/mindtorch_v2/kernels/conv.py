@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from .compiled import C, densely_laid
 from .depthwise import depthwise_correlate, depthwise_weight_gradient, is_depthwise
 from .fold import Array, Geometry, Pairs, Shape, interior, split_pads, tap_slices, trailing, windows
+from .planes import plane_blocks, plane_layout, tap_moves
 from .precision import widened
 
 # Columns are built in blocks that stay in the second-level cache, but never so narrow that a GEMM spends its time
@@ -325,7 +326,7 @@ def _conjugate(x: Array) -> Array:
 def _correlate(x: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array | None = None) -> Array:
     """``out[n, o, q] = bias[o] + sum over c, k of x[n, c, q * stride + k * dilation] * w[o, c, k]``, of ``shape``."""
     out = np.empty(shape, x.dtype)
-    if not out.size or _tap_by_tap(GATHER, x, out, w, geometry, bias):
+    if not out.size or _tap_by_tap(GATHER, x, out, w, geometry, bias) or _shifted(x, w, geometry, out, bias):
         return out
     if is_depthwise(x, w, geometry):
         depthwise_correlate(x, w, geometry, out)
@@ -344,6 +345,25 @@ def _correlate(x: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array
         if len(target) > 1:
             target[...] = block.reshape(*matrix.shape[:2], len(target), -1).transpose(2, 0, 1, 3)
     return out
+
+
+def _shifted(x: Array, w: Array, geometry: Geometry, out: Array, bias: Array | None) -> bool:
+    """Whether a compiled loop has summed the planes of ``x``, moved and scaled, into ``out``: without columns."""
+    kernel, space = w.shape[2:], out.shape[2:]
+    if C is None or math.prod(kernel) == 1 or not (w.size and x.size):
+        return False
+    layout = plane_layout(kernel, geometry, space)
+    moves = tap_moves(kernel, geometry, space)
+    weight = densely_laid(w.reshape(*w.shape[:2], -1))
+    if layout.plane == math.prod(x.shape[2:]) and layout.sizes == x.shape[2:] and x.flags.c_contiguous:
+        blocks: Iterable[tuple[slice, slice, Array]] = [(slice(None), slice(None), x)]
+    else:
+        blocks = plane_blocks(x, geometry, layout, BLOCK_BYTES, all_channels=True)
+    for images, _, planes in blocks:
+        flat = planes.reshape(*planes.shape[:2], -1)
+        if not C.shifted(flat, moves, weight, bias, out[images], layout.sizes[1:], geometry.groups):
+            return False
+    return True
 
 
 def _weight_gradient(grad: Array, x: Array, geometry: Geometry, w_shape: Shape) -> Array:
@@ -391,8 +411,10 @@ def _spread_by_products(grad: Array, w: Array, geometry: Geometry, shape: Shape)
     stride, pads, dilation, groups = geometry
     kernel = w.shape[2:]
     apart = all(s > d * (k - 1) for s, d, k in zip(stride, dilation, kernel))
+    # Scattering multiplies for each position of the gradient, gathering for each output: few positions that reach far.
+    far = math.prod(shape[2:]) > 2 * math.prod(stride) * math.prod(grad.shape[2:])
     # Scattering moves C values per tap and position, gathering O: scatter where O is much the larger.
-    if (apart and max(stride) > 1) or grad.shape[1] >= 4 * shape[1]:
+    if (apart and max(stride) > 1) or far or grad.shape[1] >= 4 * shape[1]:
         return _scatter(grad, w, geometry, shape)
     # The outputs of one residue class modulo the stride see every stride-th tap: a correlation of stride one.
     phases = [_axis_phases(*axis) for axis in zip(shape[2:], grad.shape[2:], kernel, stride, pads, dilation)]
@@ -444,7 +466,7 @@ def _scatter(grad: Array, w: Array, geometry: Geometry, shape: Shape) -> Array:
     stride, pads, dilation, groups = geometry
     kernel, space = w.shape[2:], grad.shape[2:]
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
-    apart = all(s >= span for s, span in zip(stride, spans))
+    apart = all(s >= span or n == 1 for s, span, n in zip(stride, spans, space))
     covered = ((n - 1) * s + span for n, s, span in zip(space, stride, spans))
     sizes = (max(n + lo + hi, cover) for n, (lo, hi), cover in zip(shape[2:], pads, covered))
     padded = np.zeros((*shape[:2], *sizes), grad.dtype)

@@ -126,16 +126,121 @@ INLINE Py_ssize_t spread_over(PyObject *x, PyObject *y, int *one) {
     return *one ? last_of(x) : n;
 }
 
-/* Two plain arrays of one type, the second of the shape of the first or of a part of it; all else is NumPy's. */
+/* Numbers taken at a time where they are laid out anew; what is laid out stays in the cache. */
+#define STRETCH 512
+
+/* How two arrays meet: the axes of what both are spread over, and how many bytes each goes on along an axis. */
+enum { MOST_AXES = 8 };
+typedef struct {
+    int nd;
+    Py_ssize_t shape[MOST_AXES], steps[2][MOST_AXES], size;
+    Part loop;
+    const char *x, *y;
+    char *out;
+    Py_ssize_t result_size;
+} Meeting;
+
+/* Whether an axis follows upon the one before it as if the two were one. */
+INLINE int one_axis(const Meeting *m, int i) {
+    return m->steps[0][i - 1] == m->steps[0][i] * m->shape[i] && m->steps[1][i - 1] == m->steps[1][i] * m->shape[i];
+}
+
+/* Whether two arrays meet in elements that lie side by side, or in a number of one of them; `shape` is of all axes. Arrays
+ * in another order than that of their axes are NumPy's, whose result has their order. */
+static int meet(PyObject *x, PyObject *y, Py_ssize_t size, Meeting *m, int *nd, Py_ssize_t *shape) {
+    Array *arrays[2] = {(Array *)x, (Array *)y};
+    *nd = arrays[0]->nd > arrays[1]->nd ? arrays[0]->nd : arrays[1]->nd;
+    if (*nd > MOST_AXES) return 0;
+    m->nd = 0;
+    Py_ssize_t last[2] = {PY_SSIZE_T_MAX, PY_SSIZE_T_MAX};
+    for (int i = 0; i < *nd; i++) {
+        Py_ssize_t *steps[2] = {&m->steps[0][m->nd], &m->steps[1][m->nd]};
+        shape[i] = 1;
+        for (int k = 0; k < 2; k++) {
+            int at = i - *nd + arrays[k]->nd;
+            Py_ssize_t count = at < 0 ? 1 : arrays[k]->dimensions[at];
+            *steps[k] = count == 1 ? 0 : arrays[k]->strides[at];
+            if (count != 1 && shape[i] != 1 && count != shape[i]) return 0;
+            if (count != 1) shape[i] = count;
+            if (*steps[k] < 0 || *steps[k] > last[k]) return 0;
+            if (*steps[k]) last[k] = *steps[k];
+        }
+        if (shape[i] == 0) return 0;
+        if (shape[i] == 1) continue;
+        m->shape[m->nd] = shape[i];
+        if (m->nd && one_axis(m, m->nd)) {
+            m->shape[m->nd - 1] *= shape[i];
+            for (int k = 0; k < 2; k++) m->steps[k][m->nd - 1] = *steps[k];
+        } else
+            m->nd++;
+    }
+    if (!m->nd) return 0;
+    Py_ssize_t inner[2] = {m->steps[0][m->nd - 1], m->steps[1][m->nd - 1]};
+    m->size = size;
+    return (inner[0] == size && (inner[1] == size || inner[1] == 0)) || (inner[0] == 0 && inner[1] == size);
+}
+
+/* The lines of the last axis from `from` to `to`. */
+static void meeting_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Meeting *m = work;
+    int last = m->nd - 1;
+    Py_ssize_t n = m->shape[last], size = m->size;
+    char numbers[STRETCH * 8];
+    for (Py_ssize_t line = from; line < to; line++) {
+        const char *x = m->x, *y = m->y;
+        Py_ssize_t left = line;
+        for (int i = last - 1; i >= 0; i--) {
+            Py_ssize_t at = left % m->shape[i];
+            left /= m->shape[i];
+            x += at * m->steps[0][i], y += at * m->steps[1][i];
+        }
+        Operands a = {x, y, m->out + line * n * m->result_size, m->steps[1][last] == 0};
+        if (m->steps[0][last]) {
+            m->loop(&a, 0, n);
+            continue;
+        }
+        a.x = numbers; /* one number of x: it is laid out for as many of y as are taken at a time */
+        Py_ssize_t bytes = (n < STRETCH ? n : STRETCH) * size;
+        memcpy(numbers, x, size);
+        for (Py_ssize_t i = size; i < bytes; i *= 2) memcpy(numbers + i, numbers, 2 * i < bytes ? i : bytes - i);
+        for (Py_ssize_t i = 0; i < n; i += STRETCH) {
+            m->loop(&a, 0, n - i < STRETCH ? n - i : STRETCH);
+            a.y = (const char *)a.y + STRETCH * size, a.out = (char *)a.out + STRETCH * m->result_size;
+        }
+    }
+}
+
+/* A fresh array of two that are spread over one another, or parts of larger ones; else NumPy's. */
+static PyObject *meeting(PyObject *ufunc, Part loop, PyObject *made, PyObject *const *args, Py_ssize_t count,
+                         PyObject *names) {
+    Meeting m;
+    int nd = 0;
+    Py_ssize_t shape[MOST_AXES], size = loop ? size_of_element(((Array *)args[0])->descr) : 0, n = 1;
+    int known = loop && !names && Py_TYPE(args[1]) == array_type && plain(args[0], ((Array *)args[0])->descr, ALIGNED) &&
+                plain(args[1], ((Array *)args[0])->descr, ALIGNED) && meet(args[0], args[1], size, &m, &nd, shape);
+    if (!known) return PyObject_Vectorcall(ufunc, args, count, names);
+    PyObject *descr = made ? made : ((Array *)args[0])->descr;
+    PyObject *out = from_descr(array_type, Py_NewRef(descr), nd, shape, NULL, NULL, 0, NULL);
+    if (!out) return NULL;
+    m.loop = loop, m.x = data_of(args[0]), m.y = data_of(args[1]), m.out = data_of(out), m.result_size = made ? 1 : size;
+    for (int i = 0; i < m.nd - 1; i++) n *= m.shape[i];
+    BEGIN(n * m.shape[m.nd - 1])
+    run(meeting_part, &m, n, m.shape[m.nd - 1], LIGHT / 4);
+    END
+    return out;
+}
+
+/* Two plain arrays of one type, the second of the shape of the first or of a part of it. */
 INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, PyObject *const *args, Py_ssize_t count,
                            PyObject *names) {
     int known = count == 2 && Py_TYPE(args[0]) == array_type, kind = known ? kind_of(args[0]) : KINDS;
     known = kind < KINDS && loops[kind];
+    Part loop = known ? loops[kind] : NULL;
     PyObject *descr = known ? ((Array *)args[0])->descr : NULL, *out = NULL;
     known = known && readable(args[0], descr) && readable(args[1], descr);
     int one = 0;
     Py_ssize_t n = known ? count_of(args[0]) : 0, m = known ? spread_over(args[0], args[1], &one) : -1;
-    known = m == n || (m > 0 && n <= LARGE);
+    known = m == n || (m > 0 && (n <= LARGE || names)); /* threads share the lines of large ones that are fresh */
     if (known && names) out = given_out(args, 2, names, made ? made : descr, &known);
     Py_ssize_t size = kind == 0 ? 4 : kind < 3 ? 8 : 2, result_size = made ? 1 : size;
     if (known && out) {
@@ -143,15 +248,15 @@ INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, P
         if (m != n || !one)
             known = known && apart(args[1], out, n * size) && (m == n || data_of(args[1]) != data_of(out));
     }
-    if (!known) return PyObject_Vectorcall(ufunc, args, count, names);
+    if (!known) return meeting(ufunc, loop, made, args, count, names);
     out = out ? Py_NewRef(out) : new_like(args[0], KEEP_ORDER, Py_XNewRef(made), 0);
     if (!out) return NULL;
     Operands work = {data_of(args[0]), data_of(args[1]), data_of(out), one};
     BEGIN(n)
-    if (n && m == n) run(loops[kind], &work, n, 1, LIGHT / 4); /* without elements there may be no number either */
+    if (n && m == n) run(loop, &work, n, 1, LIGHT / 4); /* without elements there may be no number either */
     else
         for (char *x = data_of(args[0]), *end = x + n * size; x < end; x += m * size) {
-            loops[kind](&work, 0, m);
+            loop(&work, 0, m);
             work.x = x + m * size, work.out = (char *)work.out + m * result_size;
             work.y = (const char *)work.y + (one ? size : 0);
         }
@@ -159,9 +264,7 @@ INLINE PyObject *operation(PyObject *ufunc, const Part *loops, PyObject *made, P
     return out;
 }
 
-/* Numbers of 16 bits in stretches that stay in the cache, in single precision. */
-#define STRETCH 512
-
+/* Numbers of 16 bits, a stretch at a time, in single precision. */
 #define HALVES(NAME, LOOP)                                                                                             \
     WIDE static void NAME(const void *work, Py_ssize_t from, Py_ssize_t to) {                                          \
         const Operands *a = work;                                                                                      \

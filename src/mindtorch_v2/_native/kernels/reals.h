@@ -7,3 +7,4 @@
 #include "mapping.h"
 #include "attention.h"
 #include "convolution.h"
+#include "shifted.h"
