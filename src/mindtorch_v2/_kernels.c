@@ -69,6 +69,7 @@ EITHER(put_picked, 0)
 EITHER(map_axis, 0)
 EITHER(convolve, 4)
 EITHER(shifted, 0)
+EITHER(learnt, 0)
 EITHER(attention_weights, 0)
 EITHER(attention_weights_backward, 0)
 EITHER(attend, 0)
@@ -277,6 +278,7 @@ static PyMethodDef methods[] = {
     METHOD("map_axis", map_axis),
     METHOD("convolve", convolve),
     METHOD("shifted", shifted),
+    METHOD("learnt", learnt),
     METHOD("cat", cat),
     METHOD("stack", stack),
     METHOD("line_up", line_up),

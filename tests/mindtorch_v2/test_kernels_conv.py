@@ -22,6 +22,7 @@ GEOMETRIES = {
     "2d-patches": ((2, 2, 6, 7), (3, 2, 3, 3), (3, 3), (0, 0), (1, 1), 1),
     "2d-few-inputs-many-outputs": ((2, 1, 6, 6), (8, 1, 3, 3), (1, 1), (1, 1), (1, 1), 1),
     "2d-wide-padding": ((1, 2, 3, 3), (2, 2, 2, 2), (1, 1), (3, 3), (1, 1), 1),
+    "2d-few-places-that-reach-far": ((2, 2, 5, 6), (3, 2, 5, 6), (1, 1), (0, 0), (1, 1), 1),
     "2d-groups": ((2, 4, 5, 5), (6, 2, 3, 3), (1, 2), (1, 1), (1, 1), 2),
     "2d-depthwise": ((2, 3, 6, 5), (3, 1, 3, 3), (1, 1), (1, 1), (1, 1), 3),
     "2d-depthwise-strided": ((2, 3, 7, 8), (6, 1, 3, 2), (2, 3), (1, 0), (2, 1), 3),
@@ -93,6 +94,54 @@ def test_blocks_of_any_size_give_the_same_result(case, monkeypatch):
     monkeypatch.setattr("mindtorch_v2.kernels.depthwise.BLOCK_BYTES", 1)
     for small, large in zip(run(), whole):
         np.testing.assert_allclose(small, large, atol=1e-12)
+
+
+# Too many products to be summed tap by tap: planes are moved and added where that is compiled.
+LARGE = {
+    "1d": ((3, 5, 300), (9, 5, 7), (1,), (3,), (1,), 1),
+    "1d-strided": ((2, 3, 700), (12, 3, 20), (6,), (0,), (1,), 1),
+    "2d": ((3, 6, 21, 19), (15, 6, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "2d-unpadded": ((2, 6, 20, 20), (8, 6, 5, 5), (1, 1), (0, 0), (1, 1), 1),
+    "2d-strided-dilated": ((2, 6, 25, 24), (7, 6, 3, 4), (2, 3), (2, 1), (3, 2), 1),
+    "2d-narrow": ((2, 64, 5, 5), (16, 64, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "2d-few-places": ((2, 128, 4, 5), (8, 128, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "2d-groups": ((2, 12, 20, 20), (18, 4, 3, 3), (1, 1), (1, 1), (1, 1), 3),
+    "2d-depthwise": ((2, 12, 30, 31), (12, 1, 5, 5), (1, 1), (2, 2), (1, 1), 12),
+    "3d": ((2, 4, 7, 9, 10), (6, 4, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
+    "3d-strided": ((2, 4, 9, 11, 20), (6, 4, 3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 2, 1), 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
+def test_large_convolutions_are_products_with_columns(case, dtype, monkeypatch):
+    x, w, rest = random(*case[0]).astype(dtype), random(*case[1]).astype(dtype), case[2:]
+    bias = random(len(w)).astype(dtype)
+    grad = random(*conv.conv_output_shape(x.shape, w.shape, *rest[:3])).astype(dtype)
+
+    def run():
+        return (
+            conv.conv_forward(x, w, *rest, bias),
+            conv.conv_backward_input(grad, w, x.shape, *rest),
+            conv.conv_backward_weight(grad, x, w.shape, *rest),
+        )
+
+    by_planes = run()
+    monkeypatch.setattr(conv, "C", None)
+    monkeypatch.setattr("mindtorch_v2.kernels.depthwise.C", None)
+    for made, wanted in zip(by_planes, run()):
+        np.testing.assert_allclose(made, wanted, atol=2e-3 if dtype is np.float32 else 1e-10)
+
+
+def test_moves_that_leave_their_planes_are_refused():
+    if conv.C is None:
+        pytest.skip("the compiled kernels are not built")
+    x, w, out = np.ones((1, 2, 40), np.float32), np.ones((3, 2, 2), np.float32), np.zeros((1, 3, 32), np.float32)
+    far, near, behind = (np.array([0, last]) for last in (9, 8, -1))
+    assert not any(conv.C.shifted(x, moves, w, None, out, (), 1) for moves in (far, behind))
+    assert not any(conv.C.learnt(x, moves, out, np.zeros_like(w), 1) for moves in (np.array([0, 39]), behind))
+    assert conv.C.shifted(x, near, w, None, out, (), 1)
+    assert (out == 4).all()
 
 
 def test_bias_is_added_and_its_gradient_is_a_sum():

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from .compiled import C, densely_laid
+from .compiled import F32, F64, C, densely_laid
 from .depthwise import depthwise_correlate, depthwise_weight_gradient, is_depthwise
 from .fold import Array, Geometry, Pairs, Shape, interior, split_pads, tap_slices, trailing, windows
 from .planes import plane_blocks, plane_layout, tap_moves
@@ -27,6 +27,7 @@ BLOCK_COLUMNS = 384
 # Up to here all is in the calls.
 FEW = 1 << 14
 FEW_PRODUCTS = 1 << 16
+FEW_PLACES, MANY_CHANNELS = 128, 128
 GATHER, SPREAD, LEARN = 0, 1, 2
 
 
@@ -347,21 +348,52 @@ def _correlate(x: Array, w: Array, geometry: Geometry, shape: Shape, bias: Array
     return out
 
 
+def _moved_planes(x: Array, kernel: Shape, geometry: Geometry, space: Shape) -> Iterator[tuple[slice, Array]]:
+    """Yield ``(images, planes)``: ``x`` ``(images, C, places)`` so that each tap sees all windows in one run."""
+    layout = plane_layout(kernel, geometry, space)
+    if layout.plane == math.prod(layout.sizes) and layout.sizes == x.shape[2:] and x.flags.c_contiguous:
+        yield slice(None), x.reshape(*x.shape[:2], -1)
+        return
+    for images, _, planes in plane_blocks(x, geometry, layout, BLOCK_BYTES, all_channels=True):
+        yield images, planes.reshape(*planes.shape[:2], -1)
+
+
+def _sums_planes(x: Array, w: Array) -> bool:
+    """Whether there is a compiled loop over moved planes for arrays like these, of several taps."""
+    return C is not None and x.dtype in (F32, F64) and math.prod(w.shape[2:]) > 1 and w.size > 0 and x.size > 0
+
+
 def _shifted(x: Array, w: Array, geometry: Geometry, out: Array, bias: Array | None) -> bool:
     """Whether a compiled loop has summed the planes of ``x``, moved and scaled, into ``out``: without columns."""
     kernel, space = w.shape[2:], out.shape[2:]
-    if C is None or math.prod(kernel) == 1 or not (w.size and x.size):
+    if not _sums_planes(x, w):
         return False
-    layout = plane_layout(kernel, geometry, space)
-    moves = tap_moves(kernel, geometry, space)
+    moves, sizes = tap_moves(kernel, geometry, space), plane_layout(kernel, geometry, space).sizes[1:]
     weight = densely_laid(w.reshape(*w.shape[:2], -1))
-    if layout.plane == math.prod(x.shape[2:]) and layout.sizes == x.shape[2:] and x.flags.c_contiguous:
-        blocks: Iterable[tuple[slice, slice, Array]] = [(slice(None), slice(None), x)]
-    else:
-        blocks = plane_blocks(x, geometry, layout, BLOCK_BYTES, all_channels=True)
-    for images, _, planes in blocks:
-        flat = planes.reshape(*planes.shape[:2], -1)
-        if not C.shifted(flat, moves, weight, bias, out[images], layout.sizes[1:], geometry.groups):
+    return all(
+        C.shifted(planes, moves, weight, bias, out[images], sizes, geometry.groups)
+        for images, planes in _moved_planes(x, kernel, geometry, space)
+    )
+
+
+def _learnt(grad: Array, x: Array, geometry: Geometry, out: Array) -> bool:
+    """Whether a compiled loop has added the products of ``grad`` with the moved planes of ``x`` to ``out``."""
+    kernel, space = out.shape[2:], grad.shape[2:]
+    # Small planes of many channels are better off as columns: windows that overhang weigh more, and the weight is large.
+    if not _sums_planes(x, out) or (math.prod(space) < FEW_PLACES and out.shape[1] >= MANY_CHANNELS):
+        return False
+    moves, layout = tap_moves(kernel, geometry, space), plane_layout(kernel, geometry, space)
+    weight, slopes = out.reshape(*out.shape[:2], -1), np.empty(0, grad.dtype)
+    for images, planes in _moved_planes(x, kernel, geometry, space):
+        part = grad[images]
+        if layout.sizes[1:] == space[1:] and part.flags.c_contiguous:
+            flat = part.reshape(*part.shape[:2], -1)
+        else:
+            if slopes.shape[:1] != part.shape[:1]:
+                slopes = np.zeros((*part.shape[:2], layout.length), grad.dtype)
+            layout.cut(slopes)[...] = part
+            flat = slopes
+        if not C.learnt(planes, moves, flat, weight, geometry.groups):
             return False
     return True
 
@@ -369,7 +401,7 @@ def _shifted(x: Array, w: Array, geometry: Geometry, out: Array, bias: Array | N
 def _weight_gradient(grad: Array, x: Array, geometry: Geometry, w_shape: Shape) -> Array:
     """``out[o, c, k] = sum over n, q of grad[n, o, q] * x[n, c, q * stride + k * dilation]``, of shape ``w_shape``."""
     out = np.zeros(w_shape, grad.dtype)
-    if not out.size or not grad.size or _tap_by_tap(LEARN, x, grad, out, geometry):
+    if not out.size or not grad.size or _tap_by_tap(LEARN, x, grad, out, geometry) or _learnt(grad, x, geometry, out):
         return out
     if is_depthwise(x, out, geometry):
         depthwise_weight_gradient(grad, x, geometry, out)

@@ -143,6 +143,112 @@ static PyObject *NAMED(shifted)(PyObject *module, PyObject *const *args, Py_ssiz
     END
     Py_RETURN_TRUE;
 }
+/* What the weight learns: products of ROWS gradients with ACROSS moved planes, summed over `n` places of all images, which
+ * are `steps` apart. */
+typedef void (*NAMED(Products))(const REAL *const *x, const REAL *const *g, Py_ssize_t n, Py_ssize_t images,
+                                const Py_ssize_t *steps, REAL *sums);
+#define PRODUCTS(NAME, TARGET, BYTES, ROWS, ACROSS)                                                                    \
+    TARGET static void NAMED(NAME)(const REAL *const *x, const REAL *const *g, Py_ssize_t n, Py_ssize_t images,        \
+                                   const Py_ssize_t *steps, REAL *sums) {                                              \
+        typedef REAL Vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));                     \
+        enum { WIDTH = BYTES / sizeof(REAL) };                                                                         \
+        Vector totals[ROWS][ACROSS] = {{{0}}}, last = {0};                                                             \
+        Py_ssize_t whole = n / WIDTH * WIDTH;                                                                          \
+        for (Py_ssize_t i = WIDTH - (n - whole); i < WIDTH; i++) last[i] = 1;                                          \
+        for (Py_ssize_t image = 0; image < images; image++) {                                                          \
+            Py_ssize_t from = image * steps[0], of = image * steps[1];                                                 \
+            for (Py_ssize_t i = 0; i < whole; i += WIDTH) {                                                            \
+                Vector slopes[ROWS];                                                                                   \
+                UNROLLED for (int r = 0; r < ROWS; r++) slopes[r] = *(const Vector *)(g[r] + of + i);                  \
+                UNROLLED for (int k = 0; k < ACROSS; k++) {                                                            \
+                    Vector moved = *(const Vector *)(x[k] + from + i);                                                 \
+                    UNROLLED for (int r = 0; r < ROWS; r++) totals[r][k] += moved * slopes[r];                         \
+                }                                                                                                      \
+            }                                                                                                          \
+            if (whole == n) continue;                                                                                  \
+            UNROLLED for (int r = 0; r < ROWS; r++) { /* the last places, with some before that count no more */       \
+                Vector slopes = *(const Vector *)(g[r] + of + n - WIDTH) * last;                                       \
+                UNROLLED for (int k = 0; k < ACROSS; k++)                                                              \
+                    totals[r][k] += *(const Vector *)(x[k] + from + n - WIDTH) * slopes;                               \
+            }                                                                                                          \
+        }                                                                                                              \
+        REAL parts[ROWS * ACROSS][WIDTH];                                                                              \
+        UNROLLED for (int r = 0; r < ROWS; r++)                                                                        \
+            UNROLLED for (int k = 0; k < ACROSS; k++) *(Vector *)parts[r * ACROSS + k] = totals[r][k];                 \
+        for (int k = 0; k < ROWS * ACROSS; k++) {                                                                      \
+            for (int half = WIDTH / 2; half; half /= 2)                                                                \
+                for (int i = 0; i < half; i++) parts[k][i] += parts[k][i + half];                                      \
+            sums[k] = parts[k][0];                                                                                     \
+        }                                                                                                              \
+    }
+PRODUCTS(products, WIDE, 32, 2, 4)
+#ifdef CLONES
+PRODUCTS(products_newest, NEWEST, 64, 4, 6)
+#endif
+
+typedef struct {
+    const REAL *x, *g;
+    const int64_t *moves;
+    REAL *out;
+    NAMED(Products) products;
+    Py_ssize_t images, plane, planes, taps, groups, outputs, pitch, reach, rows, across;
+} NAMED(Learnt);
+
+/* Tiles of the weight from `from` to `to`; those at an edge take its last row or column more than once. */
+static void NAMED(learnt_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Learnt) *s = work;
+    Py_ssize_t each = s->outputs / s->groups, wide = s->planes * s->taps, down = (each + s->rows - 1) / s->rows;
+    Py_ssize_t along = (wide + s->across - 1) / s->across;
+    Py_ssize_t steps[2] = {s->groups * s->planes * s->plane, s->outputs * s->pitch};
+    const REAL *x[6], *g[4];
+    for (Py_ssize_t tile = from; tile < to; tile++) {
+        Py_ssize_t group = tile / along / down, o = tile / along % down * s->rows, j = tile % along * s->across;
+        REAL sums[24];
+        for (Py_ssize_t k = 0; k < s->across; k++) {
+            Py_ssize_t at = j + k < wide ? j + k : wide - 1;
+            x[k] = s->x + (group * s->planes + at / s->taps) * s->plane + s->moves[at % s->taps];
+        }
+        for (Py_ssize_t r = 0; r < s->rows; r++)
+            g[r] = s->g + (group * each + (o + r < each ? o + r : each - 1)) * s->pitch;
+        s->products(x, g, s->reach, s->images, steps, sums);
+        for (Py_ssize_t r = 0; r < s->rows && o + r < each; r++)
+            for (Py_ssize_t k = 0; k < s->across && j + k < wide; k++)
+                s->out[(group * each + o + r) * wide + j + k] += sums[r * s->across + k];
+    }
+}
+
+/* learnt(x, moves, gradient, out, groups): adds to the weight (outputs, channels of a group, moves) what the planes of x
+ * (n, channels, places) and the gradient (n, outputs, places) of their sums give, as far as planes that are moved reach. */
+static PyObject *NAMED(learnt)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 5 || !readable(args[0], KIND) || !readable(args[1], I64) || !readable(args[2], KIND)) Py_RETURN_FALSE;
+    if (!writable(args[3], KIND) || !PyLong_CheckExact(args[4])) Py_RETURN_FALSE;
+    Array *x = (Array *)args[0], *g = (Array *)args[2], *w = (Array *)args[3];
+    Py_ssize_t groups = PyLong_AsSsize_t(args[4]), furthest = 0, lanes = 32 / sizeof(REAL);
+    if (PyErr_Occurred()) return NULL;
+    if (x->nd != 3 || g->nd != 3 || w->nd != 3 || groups < 1) Py_RETURN_FALSE;
+    NAMED(Learnt) s = {data_of(args[0]), data_of(args[2]), data_of(args[1]), data_of(args[3]), NAMED(products)};
+    s.images = x->dimensions[0], s.plane = x->dimensions[2], s.planes = w->dimensions[1], s.taps = w->dimensions[2];
+    s.groups = groups, s.outputs = w->dimensions[0], s.pitch = g->dimensions[2], s.rows = 2, s.across = 4;
+#ifdef CLONES
+    if (__builtin_cpu_supports("x86-64-v4"))
+        s.products = NAMED(products_newest), s.rows = 4, s.across = 6, lanes = 64 / sizeof(REAL);
+#endif
+    int fits = x->dimensions[1] == s.planes * groups && s.outputs % groups == 0 && g->dimensions[0] == s.images &&
+               g->dimensions[1] == s.outputs && count_of(args[1]) == s.taps && count_of(args[0]) > 0 &&
+               count_of(args[3]) > 0;
+    for (Py_ssize_t t = 0; t < s.taps && fits; t++) {
+        if (s.moves[t] < 0) Py_RETURN_FALSE;
+        if (s.moves[t] > furthest) furthest = s.moves[t];
+    }
+    s.reach = s.pitch < s.plane - furthest ? s.pitch : s.plane - furthest;
+    if (!fits || s.reach < lanes) Py_RETURN_FALSE;
+    Py_ssize_t down = (s.outputs / groups + s.rows - 1) / s.rows, along = (s.planes * s.taps + s.across - 1) / s.across;
+    BEGIN(LARGE + 1)
+    run(NAMED(learnt_part), &s, groups * down * along, s.images * s.reach, LIGHT / 4);
+    END
+    Py_RETURN_TRUE;
+}
+#undef PRODUCTS
 #undef TILE
 #undef TILES
 #undef UNROLLED
