@@ -224,6 +224,22 @@ def _into_given(lines: Lines, op: Any, names: list[str], fits: str) -> None:
     lines.add(*(tried if loud else ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"]))
     lines.add(*_next_version("out"), "return out")
     lines.depth -= 2
+    if len(names) == 2 and op.takes_numbers and op.rule != "compare":
+        _number_into_given(lines, op, names, fits)
+
+
+def _number_into_given(lines: Lines, op: Any, names: list[str], fits: str) -> None:
+    """The same for a tensor of floats and a Python number."""
+    tests = [plain(names[0]), number(names[1]), *_number_guards(op)]
+    tests += [f"{n}._ag is None and {n}._view is None and {n}._a.base is None" for n in (names[0], "out")]
+    lines.add(f"if type(out) is Tensor and {' and '.join(tests)}:")
+    lines.depth += 1
+    lines.add(f"o, a0 = out._a, {names[0]}._a", "if (a0.dtype is F32 or a0.dtype is F64) and o.dtype is a0.dtype and o.shape == a0.shape:")
+    lines.depth += 1
+    lines.add(f"a1 = F32_NUMBERS[{names[1]}] if a0.dtype is F32 else F64_NUMBERS[{names[1]}]")
+    lines.add("fp = FP_ENTER(FP_QUIET)", "try:", "    " + _kernel_call(op, out=", out=o"))
+    lines.add("finally:", "    FP_LEAVE(fp)", *_next_version("out"), "return out")
+    lines.depth -= 2
 
 
 def _next_version(tensor: str) -> list[str]:
@@ -268,6 +284,8 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     base = op.base
     kernel = base.ufunc if base.ufunc is not None else base.kernel
     if base.rule is None or not takes_out(kernel) or any(a.type == "Tensor?" for a in tensors):
+        if not recorded:
+            _copied_back(lines, op, quiet)
         return
     names = [t.python_name for t in tensors]
     lines.add(f"if {' and '.join([plain(n) for n in names] + _in_place_guards(base))}:")
@@ -295,6 +313,24 @@ def _mutating(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
         )
         _mutating_case(lines, op, flags, recorded, _write_call(base, "c"), [first], base.number_event != base.event)
         lines.depth -= 1
+
+
+def _copied_back(lines: Lines, op: Any, quiet: str) -> None:
+    """The result of the form that is not in place, put where the tensor is; nobody builds a graph. What cannot be put
+    there as it is, is left to the slow path, errors included."""
+    first, *others = (a.python_name for a in op.schema.arguments if a.is_tensor)
+    together = [f"{n}._v is not None and {n}._v is {first}._v and {n} is not {first}" for n in others]
+    obstacles = [f"0 in {first}._a.strides", *(together if op.base.rule is not None else [])]
+    given = [f"{a.python_name}={a.python_name}" if a.kwarg_only else a.python_name for a in op.schema.arguments]
+    if op.base.varargs or any(a.type == "Tensor?" or a.is_tensor_list for a in op.schema.arguments):
+        return
+    lines.add(f"if {' and '.join(guards(op))} and (not GRAD() or ({quiet})) and not ({' or '.join(obstacles)}):")
+    lines.depth += 1
+    lines.add("try:", f"    r0 = P_{op.base.ident}({', '.join(given)})._a")
+    lines.add("except (TypeError, ValueError, RuntimeError, IndexError):", f"    return {_slow(op)}")
+    lines.add(f"if PUT({first}._a, r0):")
+    lines.add(*("    " + line for line in (*_next_version(first), f"return {first}")))
+    lines.depth -= 1
 
 
 def _quiet(name: str) -> str:
@@ -436,17 +472,20 @@ def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
 def _copied_to_given(lines: Lines, op: Any) -> None:
     """`out=` where nobody builds a graph and no memory is shared: the result of the call without it is put there."""
     several = len(op.schema.returns) != 1 or op.schema.returns_list
-    if several or op.varargs or op.name in COMPUTED_IN_OUT or op.kind not in ("kernel", "composite"):
+    if several or op.varargs or op.kind not in ("kernel", "composite"):
         return
     conditions = ["type(out) is Tensor", *(c for c in guards(op) if c != "out is None")]
     conditions.append("out._ag is None and out._view is None and out._a.base is None")
+    if op.name in COMPUTED_IN_OUT:  # where that is the dtype it computes in anyway
+        conditions.append(f"out._a.dtype is {op.schema.arguments[0].python_name}._a.dtype in (F32, F64, I64)")
     for argument in op.schema.arguments:
         name = argument.python_name
         alone = f"{name}._ag is None and {name}._view is None and {name}._a.base is None and {name}._a is not out._a"
+        apart = f"({alone} or APART(({name},), out))"
         if argument.type == "Tensor":
-            conditions.append(alone)
+            conditions.append(apart)
         elif argument.type == "Tensor?":
-            conditions.append(f"({name} is None or {alone})")
+            conditions.append(f"({name} is None or {apart})")
         elif argument.is_tensor_list:
             conditions.append(f"APART({name}, out)")
         elif argument.type in ("Scalar", "Scalar?"):
@@ -454,9 +493,8 @@ def _copied_to_given(lines: Lines, op: Any) -> None:
     given = [f"{a.python_name}={a.python_name}" if a.kwarg_only else a.python_name for a in op.schema.arguments]
     lines.add(f"if {' and '.join(conditions)}:")
     lines.depth += 1
-    lines.add(f"t0_ = P_{op.ident}({', '.join(given)})", "r0, o = t0_._a, out._a")
-    lines.add("if r0.dtype is o.dtype and r0.shape == o.shape and o.flags.c_contiguous:")
-    lines.add(*("    " + line for line in ("o[...] = r0", *_next_version("out"), "return out")))
+    lines.add(f"t0_ = P_{op.ident}({', '.join(given)})", "if PUT(out._a, t0_._a):")
+    lines.add(*("    " + line for line in (*_next_version("out"), "return out")))
     lines.add(f"return INTO(out, t0_, {requires_dtype(op)})")
     lines.depth -= 1
 

@@ -62,6 +62,8 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"U_{op.base.ident}"] = stand_in(op.base.ufunc)
     if op.base is not None and op.base.kernel is not None:
         NAMESPACE[f"K_{op.base.ident}"] = op.base.kernel
+    if op.base is not None:
+        NAMESPACE[f"P_{op.base.ident}"] = op.base.function
     if op.fast is not None:
         NAMESPACE[f"Q_{ident}"] = op.fast[1]
     if op.calls is not None:

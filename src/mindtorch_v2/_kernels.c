@@ -265,6 +265,7 @@ static PyMethodDef methods[] = {
     METHOD("product", product),
     METHOD("filled", filled),
     METHOD("converted", converted),
+    METHOD("put", put),
     METHOD("gather", gather),
     METHOD("add_places", add_places),
     METHOD("add_rows", add_rows),

@@ -20,7 +20,7 @@ from ._storage import CountedStorage, OneOfMany, Storage, Unwatched, View, mark_
 from ._tensor import FAST, Parameter, Tensor, make, new
 from .autograd import graph
 from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
-from .kernels.compiled import order_of
+from .kernels.compiled import order_of, put
 from .kernels.passes import FLOATS, Numbers
 
 NAMESPACE = _tap.NAMESPACE
@@ -191,6 +191,7 @@ def fill() -> None:
         MIXED=_mixed,
         MIXED_NUMBERS=_mixed_numbers,
         FITS=_fits,
+        PUT=put,
         LIVE=graph.live,
         COMPOSED=graph.composed,
         UNWATCHED=graph.unwatched,

@@ -10,7 +10,7 @@ from numpy import may_share_memory, ndarray
 from . import _tap
 from ._change import composite_out, evaluate_out, mutate, write_result
 from ._codegen import COMPUTED_IN_OUT, MISSING, requires_dtype
-from ._compute import check_arguments, compute, operand, promoted, wrap, wrap_view
+from ._compute import check_arguments, compute, operand, promoted, result_type, wrap, wrap_view
 from ._dtype import dtype, get_default_dtype
 from ._errors import no_memory
 from ._floating import quiet
@@ -149,16 +149,22 @@ def _into_out(op: Op, args: tuple[Any, ...], count: int) -> Any:
     """`out=` filled with what the op gives for plain tensors without a graph; None for all else. The op's own function is
     called, so its fast paths serve here too."""
     out = args[count]
-    if type(out) is not Tensor or out._ag is not None or out._view is not None or AUTOCAST:
+    outs = out if type(out) is tuple or type(out) is list else (out,)
+    if AUTOCAST or op.name in COMPUTED_IN_OUT or any(spelling is not MISSING for spelling in args[count + 1 :]):
         return None
-    if op.name in COMPUTED_IN_OUT or any(spelling is not MISSING for spelling in args[count + 1 :]):
-        return None
-    if not stand_apart(args[:count], out):
-        return None
+    for o in outs:
+        if type(o) is not Tensor or o._ag is not None or o._view is not None or not stand_apart(args[:count], o):
+            return None
     first = sum(not a.kwarg_only for a in op.schema.arguments)
     named = {a.python_name: value for a, value in zip(op.schema.arguments[first:], args[first:count])}
     made = op.function(*args[:first], **named)
-    return write_result(out, made, requires_dtype(op)) if type(made) is Tensor else None
+    if type(made) is Tensor and outs[0] is out:
+        return write_result(out, made, requires_dtype(op))
+    if not isinstance(made, tuple) or len(made) != len(outs):
+        return None
+    strict = requires_dtype(op)
+    written = [write_result(o, m, strict) for o, m in zip(outs, made)]
+    return result_type(op)(*written) if op.schema.result_names else tuple(written)
 
 
 def stand_apart(values: Any, out: Tensor) -> bool:
@@ -167,7 +173,7 @@ def stand_apart(values: Any, out: Tensor) -> bool:
         kind = type(value)
         if kind in FAST:
             a, b = value._a, out._a
-            if value._ag is not None or value._view is not None or a is b:
+            if value._ag is not None or _may_be_watched(value) or a is b:
                 return False
             if (a.base is not None or b.base is not None) and may_share_memory(a, b):
                 return False

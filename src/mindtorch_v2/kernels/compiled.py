@@ -48,6 +48,17 @@ def stand_in(ufunc: Any) -> Any:
     return STAND_INS.get(ufunc, ufunc)
 
 
+def _put(out: Any, x: Any) -> bool:
+    """Copy ``x`` into ``out``; False, with nothing written, where types or shapes differ, or ``out`` has gaps."""
+    if out.dtype is not x.dtype or out.shape != x.shape or not out.flags.c_contiguous:
+        return False
+    out[...] = x
+    return True
+
+
+put: Any = _put if C is None else C.put
+
+
 def looked_at(a: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """The memory of ``a`` from its first element on in another shape; all of it must be ``a``'s own."""
     made = None if C is None else C.look(a, shape, strides)

@@ -130,3 +130,17 @@ static PyObject *converted(PyObject *module, PyObject *const *args, Py_ssize_t c
     END
     return out;
 }
+
+/* put(out, x): x copied into out, where both are plain memory of one type and one shape that they do not share. */
+static PyObject *put(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    PyObject *descr = count == 2 && Py_TYPE(args[0]) == array_type ? ((Array *)args[0])->descr : NULL;
+    Py_ssize_t size = descr == NULL ? 0 : descr == I32 ? 4 : size_of_element(descr);
+    if (!size || !writable(args[0], descr) || !readable(args[1], descr) || !of_one_shape(args[0], args[1]))
+        Py_RETURN_FALSE;
+    Py_ssize_t bytes = count_of(args[0]) * size;
+    if (!apart(args[1], args[0], bytes)) Py_RETURN_FALSE;
+    BEGIN(bytes)
+    if (data_of(args[0]) != data_of(args[1])) memcpy(data_of(args[0]), data_of(args[1]), bytes);
+    END
+    Py_RETURN_TRUE;
+}
