@@ -136,6 +136,7 @@ static PyMethodDef functions[] = {
     {"enter", (PyCFunction)(void (*)(void))enter_node, METH_FASTCALL, "Begin the region of an autograd node."},
     {"operator", operator_new, METH_O, "A method for the interpreter's operators, which passes on to a function."},
     {"reader", reader_new, METH_VARARGS, "The same for an attribute, by its name: plain tensors need no call."},
+    {"writer", writer_new, METH_VARARGS, "The same for what sets an attribute."},
     {"address", address, METH_O, "Where the first element of an array lies."},
     {"split_index", (PyCFunction)(void (*)(void))split_index, METH_FASTCALL, "What an index means to NumPy, in two steps."},
     {"connect_indices", connect_indices, METH_VARARGS, "Hand over the dtypes of indices."},

@@ -180,6 +180,7 @@ static PyMethodDef methods[] = {
     STAND_IN("square", square),
     STAND_IN("reciprocal", reciprocal),
     METHOD("expand", expand),
+    METHOD("reshape", reshape),
     METHOD("look", look),
     METHOD("stride", stride),
     METHOD("unsqueeze", unsqueeze),

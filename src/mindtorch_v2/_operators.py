@@ -139,9 +139,10 @@ def _read_untraced() -> None:
     not traced."""
     for name, held in list(vars(Tensor).items()):
         if type(held) is property:
-            written = [part and HELPER.operator(part) for part in (held.fset, held.fdel)]
-            setattr(Tensor, name, property(HELPER.reader(name, held.fget), *written))
-    for name in "size dim numel element_size stride is_contiguous data_ptr storage_offset".split():
+            written = held.fset and HELPER.writer(name, held.fset)
+            deleted = held.fdel and HELPER.operator(held.fdel)
+            setattr(Tensor, name, property(HELPER.reader(name, held.fget), written, deleted))
+    for name in "size dim numel element_size stride is_contiguous contiguous data_ptr storage_offset".split():
         setattr(Tensor, name, HELPER.reader(name, vars(Tensor)[name]))
     Tensor.ndimension, Tensor.nelement = vars(Tensor)["dim"], vars(Tensor)["numel"]
 

@@ -137,6 +137,8 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         a = self._a
+        if dim is not None and a.size:
+            return a.strides[dim] // a.itemsize
         strides = _STRIDES[a.dtype.itemsize, a.strides] if a.size else element_strides(a)
         return strides if dim is None else strides[dim]
 

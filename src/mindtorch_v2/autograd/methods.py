@@ -37,6 +37,8 @@ def _get_requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
+    if self._view is None and (type(self._ag) is AccumulateGrad if value is True else self._ag is None and value is False):
+        return  # as it is
     if value and not (self.dtype.is_floating_point or self.dtype.is_complex):
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     requires_grad_(self, value)
@@ -48,7 +50,7 @@ Tensor.requires_grad = property(_get_requires_grad, _set_requires_grad)  # type:
 @method
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Make a leaf require grad (or not)."""
-    ag = edge(self)
+    ag = self._ag if self._view is None else edge(self)
     if requires_grad:
         if ag is None:
             if type(self._v) is InferenceStorage and not grad_mode.is_inference_mode_enabled():

@@ -108,7 +108,7 @@ def _type_as(self: Tensor, other: Tensor) -> Tensor:
     return _to_layout.function(self, dtype=other.dtype, layout=_device.strided, device=other.device)
 
 
-_CPU, _NAMESPACE = _device.CPU, _tap.NAMESPACE
+_Device, _NAMESPACE = _device.device, _tap.NAMESPACE
 to_dtype = _to_dtype.function
 type_as = _type_as.function
 
@@ -143,12 +143,13 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
        memory_format: Any = None, other: Any = None) -> Tensor:  # fmt: skip
     """The tensor in another dtype or on another device; itself where nothing changes."""
     if memory_format is other is None and not copy and len(args) < 3:
-        plain = len(args) == 1 and dtype is None and device is None
-        wanted = args[0] if plain else None
-        if wanted is _CPU or (type(wanted) is str and wanted == "cpu"):
+        plain = len(args) == 1 and dtype is device is None
+        wanted = args[0] if plain else device if dtype is None and not args else None
+        kind = type(wanted)
+        if (kind is _Device and wanted.type == "cpu") or (kind is str and wanted == "cpu"):
             if type(self) in FAST and not _NAMESPACE["HOOK"]:
                 return self
-        quick = converted(self, args[0]) if plain else _converted_by(self, args, dtype, device)
+        quick = converted(self, wanted) if plain else _converted_by(self, args, dtype, device)
         if quick is not None:
             return quick
     flags: list[Any] = []

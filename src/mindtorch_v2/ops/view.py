@@ -27,6 +27,7 @@ from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import edge
 from ..autograd.methods import cut
 from ..kernels.compiled import F32, C, unsqueezed
+from ..kernels.compiled import reshape as quick_reshape
 from ..kernels.totals import total
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -85,6 +86,9 @@ def view_array(a: Any, shape: tuple[int, ...]) -> Any:
 
 @view("view(Tensor(a) self, int[] size) -> Tensor(a)", spread=False, self=lambda g, self_sizes: reshape(g, self_sizes))
 def _view(a: Any, size: Any) -> Any:
+    result = quick_reshape(a, size)
+    if result is not None:
+        return result
     try:
         result = a.reshape(size)
         base = result.base
@@ -219,6 +223,8 @@ def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
 def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     shape = self._a.shape
     n = len(shape)
+    if end_dim == -1 and 0 <= start_dim < n - 1 and self._a.size and self._a.flags.c_contiguous:
+        return _view_ints(self, (*shape[:start_dim], -1))
     start, end = start_dim + n if start_dim < 0 else start_dim, end_dim + n if end_dim < 0 else end_dim
     if not (0 <= start < n and 0 <= end < n):
         start, end = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
@@ -300,8 +306,11 @@ def _squeeze(a: Any) -> Any:
     self=lambda g, self_sizes, dim: unsqueezed_to(g, self_sizes, dim),
 )
 def _squeeze_dim(a: Any, dim: int) -> Any:
-    dim = wrap_dim(dim, a.ndim)
-    return a.squeeze(dim) if a.ndim and a.shape[dim] == 1 else a
+    shape = a.shape
+    if not -len(shape) <= dim < len(shape):
+        wrap_dim(dim, len(shape))
+        return a
+    return a.squeeze(dim) if shape[dim] == 1 else a
 
 
 squeeze_dim = _squeeze_dim.function
@@ -328,6 +337,8 @@ def dims_given(dims: tuple[Any, ...], dim: Any, axis: Any) -> Any:
 @front("squeeze")
 def squeeze(input: Tensor, *dims: Any, dim: Any = None, axis: Any = None) -> Tensor:
     """Without (some) dimensions of size one."""
+    if len(dims) == 1 and type(dims[0]) is int and dim is axis is None:
+        return squeeze_dim(input, dims[0])
     wanted = dims_given(dims, dim, axis)
     if wanted is None:
         return _squeeze.function(input)

@@ -7,15 +7,19 @@ typedef struct {
     PyObject *function;
     vectorcallfunc call;
     Reader read; /* NULL, or what may save the call: see readers.h */
+    Writer write;
 } Operator;
 static PyTypeObject *operator_type;
 
 static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names) {
     PyObject *function = ((Operator *)self)->function;
     Reader read = ((Operator *)self)->read;
-    if (read && PyVectorcall_NARGS(count) == 1 && !names &&
+    Writer write = ((Operator *)self)->write;
+    if ((read || write) && PyVectorcall_NARGS(count) == (read ? 1 : 2) && !names &&
         (Py_TYPE(args[0]) == given.tensor || Py_TYPE(args[0]) == given.parameter)) {
-        PyObject *value = read(args[0]);
+        if (write && write(args[0], args[1]))
+            Py_RETURN_NONE;
+        PyObject *value = read ? read(args[0]) : NULL;
         if (value || PyErr_Occurred())
             return value;
     }
@@ -33,6 +37,7 @@ static PyObject *operator_new(PyObject *module, PyObject *function) {
         made->function = Py_NewRef(function);
         made->call = operator_call;
         made->read = NULL;
+        made->write = NULL;
     }
     return (PyObject *)made;
 }
@@ -46,6 +51,18 @@ static PyObject *reader_new(PyObject *module, PyObject *args) {
     for (int i = 0; readers[i].name; i++)
         if (!strcmp(readers[i].name, name))
             ((Operator *)made)->read = readers[i].read;
+    return made;
+}
+
+/* writer(name, function): the same for the function that sets an attribute. */
+static PyObject *writer_new(PyObject *module, PyObject *args) {
+    const char *name;
+    PyObject *function, *made;
+    if (!PyArg_ParseTuple(args, "sO", &name, &function) || !(made = operator_new(module, function)))
+        return NULL;
+    for (int i = 0; writers[i].name; i++)
+        if (!strcmp(writers[i].name, name))
+            ((Operator *)made)->write = writers[i].write;
     return made;
 }
 

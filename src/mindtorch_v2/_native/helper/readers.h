@@ -87,6 +87,12 @@ static PyObject *read_numel(PyObject *tensor) {
     return a ? PyLong_FromSsize_t(count_of(a)) : NULL;
 }
 
+static PyObject *read_nbytes(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    int i = dtype_of(a);
+    return i < 0 ? NULL : PyLong_FromSsize_t(count_of(a) * reading.dtypes_known[i].bytes);
+}
+
 static PyObject *read_stride(PyObject *tensor) {
     Array *a = plain_array(tensor);
     int number = dtype_of(a);
@@ -106,6 +112,12 @@ static PyObject *read_stride(PyObject *tensor) {
 static PyObject *read_is_contiguous(PyObject *tensor) {
     Array *a = plain_array(tensor);
     return a ? PyBool_FromLong(a->flags & 1) : NULL;
+}
+
+/* The tensor itself where it is contiguous. */
+static PyObject *read_contiguous(PyObject *tensor) {
+    Array *a = plain_array(tensor);
+    return a && a->flags & 1 ? Py_NewRef(tensor) : NULL;
 }
 
 static PyObject *read_data_ptr(PyObject *tensor) {
@@ -158,6 +170,27 @@ static PyObject *read_grad(PyObject *tensor) {
     return place && Py_TYPE(place) == given.leaf ? Py_XNewRef(slot_of(place, reading.grad_offset)) : NULL;
 }
 
+/* Attributes set to what they are, or a leaf's grad to None; false where their Python function has to see to it. */
+typedef int (*Writer)(PyObject *tensor, PyObject *value);
+
+static int write_requires_grad(PyObject *tensor, PyObject *value) {
+    PyObject *place = place_of(tensor);
+    return place && (value == Py_True ? Py_TYPE(place) == given.leaf : value == Py_False && place == Py_None);
+}
+
+static int write_grad(PyObject *tensor, PyObject *value) {
+    PyObject *place = slot_of(tensor, given.graph_offset);
+    if (value != Py_None || !place || Py_TYPE(place) != given.leaf)
+        return 0;
+    Py_XSETREF(*(PyObject **)((char *)place + reading.grad_offset), Py_NewRef(value));
+    return 1;
+}
+
+static const struct {
+    const char *name;
+    Writer write;
+} writers[] = {{"requires_grad", write_requires_grad}, {"grad", write_grad}, {NULL, NULL}};
+
 /* A tensor on the same memory that no graph knows of, and whose changes are counted apart. */
 static PyObject *read_data(PyObject *tensor) {
     Array *a = plain_array(tensor);
@@ -202,6 +235,8 @@ static const struct {
                {"size", read_shape},          {"dim", read_ndim},
                {"numel", read_numel},         {"element_size", read_element_size},
                {"stride", read_stride},       {"is_contiguous", read_is_contiguous},
+               {"nbytes", read_nbytes},       {"itemsize", read_element_size},
+               {"contiguous", read_contiguous},
                {"data_ptr", read_data_ptr},   {"storage_offset", read_storage_offset},
                {NULL, NULL}};
 

@@ -45,6 +45,25 @@ static PyObject *expand(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return view_of(args[0], (int)nd, shape, strides);
 }
 
+/* reshape(a, size): contiguous memory in another shape, one size of which may be -1; None for sizes that do not fit, for
+ * what is empty and for what is not plain. */
+static PyObject *reshape(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || Py_TYPE(args[0]) != array_type || !PyTuple_CheckExact(args[1])) Py_RETURN_NONE;
+    Array *a = (Array *)args[0];
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]), rest = count_of(args[0]), step = size_of_element(a->descr);
+    Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS], open = -1;
+    if (n > MOST_DIMS || !step || !rest || !(a->flags & CONTIGUOUS) || !read_sizes(args[1], shape)) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (shape[i] == -1 && open < 0) open = i;
+        else if (shape[i] < 1 || rest % shape[i]) Py_RETURN_NONE;
+        else rest /= shape[i];
+    }
+    if (open >= 0) shape[open] = rest;
+    else if (rest != 1) Py_RETURN_NONE;
+    for (Py_ssize_t i = n - 1; i >= 0; step *= shape[i--]) strides[i] = step;
+    return view_of(args[0], (int)n, shape, strides);
+}
+
 /* look(a, shape, strides in bytes): the memory of an array looked at otherwise, or None for what is not plain. That it
  * stays inside of that memory is the caller's concern. */
 static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
