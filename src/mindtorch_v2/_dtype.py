@@ -231,12 +231,19 @@ def _limits(d: dtype) -> tuple[int, float, float, float, float, float]:
     return d.itemsize * 8, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), resolution
 
 
+_FINFO: dict[Any, finfo] = {}
+_IINFO: dict[Any, iinfo] = {}
+
+
 class finfo:
     """Machine limits of a floating point type."""
 
     __slots__ = ("dtype", "bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution")
 
-    def __init__(self, type: dtype | None = None) -> None:
+    def __new__(cls, type: dtype | None = None) -> finfo:
+        found = _FINFO.get(type)
+        if found is not None:
+            return found
         d = _Default.real if type is None else as_dtype(type)
         if d.is_complex:
             d = d.to_real()
@@ -244,9 +251,13 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
+        self = object.__new__(cls)
         self.dtype = d.name
         self.bits, self.eps, self.max, self.min, self.tiny, self.resolution = _limits(d)
         self.smallest_normal = self.tiny
+        if type is not None:
+            _FINFO[type] = self
+        return self
 
     def __repr__(self) -> str:
         return (
@@ -266,14 +277,19 @@ class iinfo:
 
     __slots__ = ("dtype", "bits", "max", "min")
 
-    def __init__(self, type: dtype) -> None:
+    def __new__(cls, type: dtype) -> iinfo:
+        found = _IINFO.get(type)
+        if found is not None:
+            return found
         type = as_dtype(type)
         if type is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if type.category != 1:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         info = np.iinfo(type.np)
+        self = _IINFO[type] = object.__new__(cls)
         self.dtype, self.bits, self.max, self.min = type.name, info.bits, int(info.max), int(info.min)
+        return self
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
@@ -283,3 +299,6 @@ class iinfo:
 
     def __hash__(self) -> int:
         return hash(("iinfo", self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return iinfo, (next(d for d in FROM_NUMPY.values() if d.name == self.dtype),)

@@ -373,6 +373,10 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, d
 
 def legacy(args: tuple[Any, ...], d: DType) -> Tensor:
     """What `torch.Tensor(2, 3)`, `torch.Tensor([1, 2])` and `torch.Tensor()` are."""
+    if args and type(args[0]) is int and not NAMESPACE["HOOK"]:
+        blank = creation.quick(args, d.np, None)
+        if blank is not None:
+            return blank
     sizes: Any = args or (0,)
     if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
         sizes = args[0]

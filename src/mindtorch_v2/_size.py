@@ -38,7 +38,7 @@ class Size(_Extents):
     __slots__ = ()
 
     def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
-        if type(iterable) is tuple:
+        if type(iterable) is tuple or type(iterable) is list:
             for entry in iterable:
                 if type(entry) is not int:
                     break

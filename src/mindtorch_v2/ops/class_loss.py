@@ -45,7 +45,7 @@ _PUBLIC = "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, in
     grad_output=lambda g, target, weight, reduction, ignore_index: nll_loss(g, target, weight, reduction, ignore_index),
 )
 def _nll_loss_backward(g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any) -> Any:
-    put = small.picked_loss_backward(g, x, target, weight, reduction, ignore_index, total)
+    put = small.picked_loss_backward(g, x, target, weight, reduction, ignore_index, total) if x.ndim == 2 else None
     if put is not None:
         return put
     if _plain(x, target, weight, ignore_index):
@@ -80,7 +80,7 @@ def _plain(x: Any, target: Any, weight: Any, ignore_index: int) -> bool:
     ),
 )
 def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    picked = small.picked_loss(x, target, weight, reduction, ignore_index)
+    picked = small.picked_loss(x, target, weight, reduction, ignore_index) if x.ndim == 2 else None
     if picked is not None:
         return picked
     if _plain(x, target, weight, ignore_index):
@@ -109,7 +109,8 @@ nll_loss = _nll_loss.function
 def _nll_loss2d_backward(
     g: Any, x: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total: Any
 ) -> Any:
-    return kernels.nll_loss2d_backward(g, x, target, weight, reduction, ignore_index, total)
+    put = small.picked_loss_backward(g, x, target, weight, reduction, ignore_index, total) if x.ndim == 4 else None
+    return kernels.nll_loss2d_backward(g, x, target, weight, reduction, ignore_index, total) if put is None else put
 
 
 @op(
@@ -122,7 +123,8 @@ def _nll_loss2d_backward(
     ),
 )
 def _nll_loss2d_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    return kernels.nll_loss2d(x, target, weight, reduction, ignore_index)
+    picked = small.picked_loss(x, target, weight, reduction, ignore_index) if x.ndim == 4 else None
+    return kernels.nll_loss2d(x, target, weight, reduction, ignore_index) if picked is None else picked
 
 
 @composite("nll_loss2d" + _PUBLIC)
@@ -145,6 +147,8 @@ def _nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_ind
             return _nll_loss_forward.function(self, target, weight, reduction, ignore_index)[0]
         return nll_loss(self, target, weight, reduction, ignore_index)
     if len(x) == 4:
+        if not _tap.NAMESPACE["HOOK"]:
+            return _nll_loss2d_forward.function(self, target, weight, reduction, ignore_index)[0]
         return nll_loss2d(self, target, weight, reduction, ignore_index)
     shape = (x[0], *x[2:])
     if t[1:] != x[2:]:
@@ -245,7 +249,9 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
         return _probabilities(self, target, weight, reduction, label_smoothing, dim)
     if label_smoothing > 0:
         return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing, dim)
-    return nll_loss_nd(log_softmax(self, dim, self.dtype), target, weight, reduction, ignore_index)
+    unseen = is_float(a.dtype) and not _tap.NAMESPACE["HOOK"]
+    scores = _log_softmax.function(self, dim, False) if unseen else log_softmax(self, dim, self.dtype)
+    return nll_loss_nd(scores, target, weight, reduction, ignore_index)
 
 
 cross_entropy_loss = _cross_entropy_loss.function

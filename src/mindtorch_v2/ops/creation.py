@@ -250,6 +250,8 @@ def _factory(name: str, row: Any, value: Any) -> Any:
     def make_filled(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                     pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
                     names: Any = None, **kw: Any) -> Tensor:  # fmt: skip
+        if not size and "size" in kw:
+            size = (kw.pop("size"),)
         given = size != ()
         if len(size) == 1 and type(size[0]) is not int:
             size = tuple(size[0]) if type(size[0]) is list else size[0]
@@ -260,9 +262,7 @@ def _factory(name: str, row: Any, value: Any) -> Any:
                 made = quick(size, quick_dtype(dtype, device), value)
             if made is not None:
                 return _finish(made, True) if requires_grad else made
-        if "size" in kw:
-            size = kw.pop("size")
-        elif not given:
+        if not given:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
         _check_size(name, size)
         if kw:

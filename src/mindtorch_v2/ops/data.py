@@ -22,10 +22,9 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 def array_of(data: Any, d: Any) -> Any:
     """An array of given or found-out dtype from numbers, nested sequences, arrays or tensors."""
-    if d is None or d is _dtype.float32 or d is _dtype.int64:
-        plain = _plain_array(data, d)
-        if plain is not None:
-            return plain
+    plain = _plain_array(data, d)
+    if plain is not None:
+        return plain
     wanted: DType | None = _dtype.as_dtype(d)
     if isinstance(data, (Tensor, np.ndarray)):
         source = data._a if isinstance(data, Tensor) else usable(data)
@@ -59,13 +58,18 @@ def _plain_array(data: Any, d: DType | None) -> Any:
             return None
         kind = kinds.pop()
     try:
-        if kind is float and d is not _dtype.int64:
+        if kind is float and (d is None or d is _dtype.float32 or d is _dtype.float64):
             with quiet():
                 return np.array(data, (d or _dtype.get_default_dtype()).np)
         if kind is int:
+            if type(d) is DType and d.category == 1:
+                return np.array(data, d.np)
             a = np.array(data)
-            return None if a.dtype is not _INT64 else a if d is not _dtype.float32 else a.astype(d.np)
-    except ValueError:  # the long way says which rows do not fit
+            wanted = _INT64 if d is None else d.np if d is _dtype.float32 or d is _dtype.float64 else None
+            return None if a.dtype is not _INT64 or wanted is None else a if wanted is _INT64 else a.astype(wanted)
+        if kind is bool and (d is None or d is _dtype.bool_):
+            return np.array(data, np.bool_)
+    except (ValueError, OverflowError):  # the long way says which rows or numbers do not fit
         return None
     return None
 

@@ -225,6 +225,8 @@ def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
 
     def public(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
                device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kw: Any) -> Tensor:  # fmt: skip
+        if not size and "size" in kw:
+            size = (kw.pop("size"),)
         if out is None and not kw and size:
             if dtype is device is None and not (_NAMESPACE["HOOK"] or _device._default_stack):
                 np_type = _DEFAULT.real.np
@@ -243,7 +245,7 @@ def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
                     write(blank, 0.0, 1.0, generator)
                     made = make(blank)
                     return made.requires_grad_() if requires_grad else made
-        sizes = kw.pop("size", size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size)
+        sizes = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size
         if out is not None:
             if generator is None:
                 return out_row.function(sizes, out=out)

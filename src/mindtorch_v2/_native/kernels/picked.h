@@ -1,25 +1,35 @@
-/* One element of each row: losses against class indices. */
+/* One class of several at each place: losses against class indices. */
 
 typedef struct {
     REAL *x;
     const REAL *weight; /* of each class; NULL for 1 */
     const int64_t *index;
     int64_t ignored; /* an index that counts for nothing */
-    Py_ssize_t n, m;
+    Py_ssize_t n, m, places; /* indices, classes, and places of a sample */
 } NAMED(Picked);
 
-/* Whether args[0] is (n, m), args[1] n places in its rows but for those that are args[2], and `weight` None or m numbers. */
+/* Where the class that the i-th index names is. */
+INLINE REAL *NAMED(picked_at)(const NAMED(Picked) *p, Py_ssize_t i) {
+    if (p->places == 1) return p->x + i * p->m + p->index[i];
+    return p->x + (i / p->places * p->m + p->index[i]) * p->places + i % p->places;
+}
+
+/* Whether args[0] is (samples, classes, places …), args[1] a class for each place of each sample but for those that are
+ * args[2], and `weight` None or a number for each class. */
 static int NAMED(picked_of)(PyObject *const *args, PyObject *weight, NAMED(Picked) *p) {
-    Array *a = (Array *)args[0];
-    if (!readable(args[0], KIND) || !readable(args[1], I64) || a->nd != 2 || ((Array *)args[1])->nd != 1 ||
-        count_of(args[1]) != a->dimensions[0] || a->dimensions[0] < 1 || !PyLong_CheckExact(args[2]))
+    Array *a = (Array *)args[0], *index = (Array *)args[1];
+    if (!readable(args[0], KIND) || !readable(args[1], I64) || a->nd < 2 || index->nd != a->nd - 1 ||
+        index->dimensions[0] != a->dimensions[0] || count_of(args[1]) < 1 || !PyLong_CheckExact(args[2]))
         return 0;
+    p->places = 1;
+    for (int i = 1; i < index->nd; p->places *= index->dimensions[i++])
+        if (index->dimensions[i] != a->dimensions[i + 1]) return 0;
     if (weight != Py_None && !(readable(weight, KIND) && ((Array *)weight)->nd == 1)) return 0;
     if (weight != Py_None && count_of(weight) != a->dimensions[1]) return 0;
     p->x = data_of(args[0]);
     p->weight = weight == Py_None ? NULL : data_of(weight);
     p->index = data_of(args[1]);
-    p->n = a->dimensions[0];
+    p->n = count_of(args[1]);
     p->m = a->dimensions[1];
     p->ignored = PyLong_AsLongLong(args[2]);
     if (p->ignored == -1 && PyErr_Occurred()) {
@@ -31,7 +41,7 @@ static int NAMED(picked_of)(PyObject *const *args, PyObject *weight, NAMED(Picke
     return 1;
 }
 
-/* sum_picked(x, index, ignored, weight | None): the weighted sum of x[i, index[i]] and that of the weights; or None. */
+/* sum_picked(x, index, ignored, weight | None): the weighted sum of x[i, index[i]] (or x[i, index[i, j], j]) and that of the weights; or None. */
 static PyObject *NAMED(sum_picked)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     NAMED(Picked) p;
     if (count != 4 || !NAMED(picked_of)(args, args[3], &p)) Py_RETURN_NONE;
@@ -39,7 +49,7 @@ static PyObject *NAMED(sum_picked)(PyObject *module, PyObject *const *args, Py_s
     for (Py_ssize_t i = 0; i < p.n; i++)
         if (p.index[i] != p.ignored) {
             REAL weight = p.weight ? p.weight[p.index[i]] : 1;
-            total += p.x[i * p.m + p.index[i]] * weight;
+            total += *NAMED(picked_at)(&p, i) * weight;
             weights += weight;
         }
     return Py_BuildValue("dd", total, weights);
@@ -53,7 +63,7 @@ static PyObject *NAMED(pick)(PyObject *module, PyObject *const *args, Py_ssize_t
     REAL *out = data_of(args[4]);
     for (Py_ssize_t i = 0; i < p.n; i++) {
         REAL weight = p.weight && p.index[i] != p.ignored ? p.weight[p.index[i]] : 1;
-        out[i] = p.index[i] == p.ignored ? 0 : -p.x[i * p.m + p.index[i]] * weight;
+        out[i] = p.index[i] == p.ignored ? 0 : -(*NAMED(picked_at)(&p, i) * weight);
     }
     Py_RETURN_TRUE;
 }
@@ -68,6 +78,6 @@ static PyObject *NAMED(put_picked)(PyObject *module, PyObject *const *args, Py_s
     memset(p.x, 0, p.n * p.m * sizeof(REAL));
     for (Py_ssize_t i = 0; i < p.n; i++)
         if (p.index[i] != p.ignored)
-            p.x[i * p.m + p.index[i]] = (REAL)value * (p.weight ? p.weight[p.index[i]] : 1);
+            *NAMED(picked_at)(&p, i) = (REAL)value * (p.weight ? p.weight[p.index[i]] : 1);
     Py_RETURN_TRUE;
 }
