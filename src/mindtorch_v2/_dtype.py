@@ -239,8 +239,16 @@ class finfo:
     """Machine limits of a floating point type."""
 
     __slots__ = ("dtype", "bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution")
+    dtype: str
+    bits: int
+    eps: float
+    max: float
+    min: float
+    tiny: float
+    smallest_normal: float
+    resolution: float
 
-    def __new__(cls, type: dtype | None = None) -> finfo:
+    def __new__(cls, type: Any = None) -> finfo:
         found = _FINFO.get(type)
         if found is not None:
             return found
@@ -276,8 +284,12 @@ class iinfo:
     """Machine limits of an integer type."""
 
     __slots__ = ("dtype", "bits", "max", "min")
+    dtype: str
+    bits: int
+    max: int
+    min: int
 
-    def __new__(cls, type: dtype) -> iinfo:
+    def __new__(cls, type: Any) -> iinfo:
         found = _IINFO.get(type)
         if found is not None:
             return found

@@ -224,17 +224,20 @@ def _into_given(lines: Lines, op: Any, names: list[str], fits: str) -> None:
     lines.add(*(tried if loud else ["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"]))
     lines.add(*_next_version("out"), "return out")
     lines.depth -= 2
-    if len(names) == 2 and op.takes_numbers and op.rule != "compare":
-        _number_into_given(lines, op, names, fits)
+    if len(names) == 2 and op.takes_numbers and op.rule != "compare" and "f" in op.takes:
+        _number_into_given(lines, op, names)
 
 
-def _number_into_given(lines: Lines, op: Any, names: list[str], fits: str) -> None:
+def _number_into_given(lines: Lines, op: Any, names: list[str]) -> None:
     """The same for a tensor of floats and a Python number."""
     tests = [plain(names[0]), number(names[1]), *_number_guards(op)]
     tests += [f"{n}._ag is None and {n}._view is None and {n}._a.base is None" for n in (names[0], "out")]
     lines.add(f"if type(out) is Tensor and {' and '.join(tests)}:")
     lines.depth += 1
-    lines.add(f"o, a0 = out._a, {names[0]}._a", "if (a0.dtype is F32 or a0.dtype is F64) and o.dtype is a0.dtype and o.shape == a0.shape:")
+    lines.add(
+        f"o, a0 = out._a, {names[0]}._a",
+        "if (a0.dtype is F32 or a0.dtype is F64) and o.dtype is a0.dtype and o.shape == a0.shape:",
+    )
     lines.depth += 1
     lines.add(f"a1 = F32_NUMBERS[{names[1]}] if a0.dtype is F32 else F64_NUMBERS[{names[1]}]")
     lines.add("fp = FP_ENTER(FP_QUIET)", "try:", "    " + _kernel_call(op, out=", out=o"))
@@ -259,7 +262,8 @@ def _number_case(lines: Lines, op: Any, flags: int, recorded: bool, other: str, 
     if takes_int64(op):
         lines.add(f"elif a0.dtype is I64 and type({other}) is int:", f"    c = I64_NUMBERS[{other}]")
     if isinstance(op.ufunc, np.ufunc) and op.rule != "compare" and op.takes == ALL_KINDS:
-        lines.add("else:", f"    a0, c = AS_FLOATS(a0, {other})", f"    if c is None: return {_slow(op)}")
+        convert = "AS_NUMBERS" if op.check is None and op.rule == "same" else "AS_FLOATS"
+        lines.add("else:", f"    a0, c = {convert}(a0, {other})", f"    if c is None: return {_slow(op)}")
     else:
         lines.add("else:", f"    return {_slow(op)}")
     form = copy.copy(op)

@@ -70,6 +70,15 @@ def _as_floats(a: Any, number: Any) -> tuple[Any, Any]:
     return _cast(a, default), FLOATS[default][number]
 
 
+def _as_numbers(a: Any, number: Any) -> tuple[Any, Any]:
+    """As `_as_floats`, and truth values with an integer, which makes integers of them."""
+    if a.dtype.kind != "b":
+        return _as_floats(a, number)
+    if type(number) is int:
+        return a.astype(_I64), NAMESPACE["I64_NUMBERS"][number]
+    return _as_floats(a.astype(_I64), number)
+
+
 _FAST_OR_NONE = FAST | {type(None)}
 
 
@@ -182,6 +191,7 @@ def fill() -> None:
         F32_NUMBERS=Numbers(np.float32),
         F64_NUMBERS=Numbers(np.float64),
         AS_FLOATS=_as_floats,
+        AS_NUMBERS=_as_numbers,
         I64_NUMBERS=_Integers(np.int64),
         ALL_PLAIN=_all_plain,
         PLAIN_OR_NONE=_plain_or_none,

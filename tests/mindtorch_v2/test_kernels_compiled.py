@@ -955,6 +955,46 @@ def test_activations_by_numbers(name: str, numbers: tuple[float, ...], dtype: An
 
 
 @needs_compiled
+def test_losses_are_picked_at_every_place() -> None:
+    x, target = normal(2, 3, 2, 2).astype(np.float32), np.array([[[0, 1], [2, -1]], [[2, 2], [1, 0]]])
+    losses = np.empty((2, 2, 2), np.float32)
+    assert C.pick(x, target, -1, None, losses)
+    for i, row, column in np.ndindex(2, 2, 2):
+        label = target[i, row, column]
+        assert losses[i, row, column] == (0 if label < 0 else -x[i, label, row, column])
+    assert C.sum_picked(x, target, -1, None, False)[0] == pytest.approx(losses.sum(), rel=1e-6)
+    slopes = np.empty_like(x)
+    assert C.put_picked(slopes, target, -1, None, 1.0)
+    assert (slopes.sum(1) == (target >= 0)).all()
+    assert C.sum_picked(x, target[:, :1], -1, None, False) is None
+
+
+@needs_compiled
+def test_putting_needs_one_type_and_shape_and_no_gaps() -> None:
+    x, out = normal(3, 4).astype(np.float32), np.zeros((3, 4), np.float32)
+    assert C.put(out, x)
+    np.testing.assert_array_equal(out, x)
+    assert not C.put(out, x.astype(np.float64))
+    assert not C.put(out, x[:2])
+    assert not C.put(out[:, ::2], x[:, ::2])
+    assert not C.put(out[:2], out[1:])
+
+
+@needs_compiled
+def test_reshaping_contiguous_memory() -> None:
+    x = normal(2, 3, 4).astype(np.float32)
+    for size in [(6, 4), (-1,), (2, -1, 2), (1, 24), (2, 3, 4, 1)]:
+        made = C.reshape(x, size)
+        assert made.base is x
+        assert made.strides == x.reshape(size).strides
+        np.testing.assert_array_equal(made, x.reshape(size))
+    for size in [(5, -1), (-1, -1), (24, 2), (), (0, -1), (-2, 12), (6.0, 4), (1 << 70,)]:
+        assert C.reshape(x, size) is None
+    assert C.reshape(x.T, (24,)) is None
+    assert C.reshape(x[:0], (0,)) is None
+
+
+@needs_compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_picked_losses(dtype: Any) -> None:
     x, target = normal(5, 4).astype(dtype), np.array([1, -7, 3, 0, -7])
@@ -962,15 +1002,17 @@ def test_picked_losses(dtype: Any) -> None:
     assert C.pick(x, target, -7, None, losses)
     np.testing.assert_array_equal(losses[[0, 2, 3]], picked)
     np.testing.assert_array_equal(losses[[1, 4]], 0)
-    total, count = C.sum_picked(x, target, -7, None)
+    total, count = C.sum_picked(x, target, -7, None, False)
     assert count == 3
-    assert total == pytest.approx(-picked.sum())
+    assert total.dtype == count.dtype == dtype
+    assert total == pytest.approx(picked.sum())
+    assert C.sum_picked(x, target, -7, None, True)[0] == pytest.approx(picked.mean())
     slopes = np.empty((5, 4), dtype)
     assert C.put_picked(slopes, target, -7, None, 0.5)
     assert [tuple(place) for place in np.argwhere(slopes == 0.5)] == [(0, 1), (2, 3), (3, 0)]
-    assert C.sum_picked(x, target, -8, None) is None
-    assert C.sum_picked(x, target, 1 << 70, None) is None
-    assert C.sum_picked(x, target.reshape(5, 1), -7, None) is None
+    assert C.sum_picked(x, target, -8, None, False) is None
+    assert C.sum_picked(x, target, 1 << 70, None, False) is None
+    assert C.sum_picked(x, target.reshape(5, 1), -7, None, False) is None
     assert not C.pick(x.astype(np.float16), target, -7, None, losses)
     assert not C.pick(x, target, -100, normal(3).astype(dtype), losses)
 

@@ -37,7 +37,9 @@ def _get_requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
-    if self._view is None and (type(self._ag) is AccumulateGrad if value is True else self._ag is None and value is False):
+    if self._view is None and (
+        type(self._ag) is AccumulateGrad if value is True else self._ag is None and value is False
+    ):
         return  # as it is
     if value and not (self.dtype.is_floating_point or self.dtype.is_complex):
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")

@@ -43,10 +43,13 @@ def _compiled(condition: str) -> str:
     return "False" if C is None else condition
 
 
-# All dimensions in turn, as a tuple of up to four.
-_ALL_DIMS = "type(dim) is tuple and 0 < input._a.ndim <= 4 and dim == (0, 1, 2, 3)[:input._a.ndim] and not keepdim"
+_DIMS = "type(dim) is tuple and 0 < input._a.ndim <= 4 and dim == (0, 1, 2, 3)[:input._a.ndim] and not keepdim"
+_DIMS = "(type(dim) is tuple or type(dim) is list) and dim"
 FOR_SUM_DIM = _compiled(
-    f"(type(dim) is int or {_ALL_DIMS}) and dtype is None and 0 < input._a.size <= 4096 and {_OF_NUMBERS}"
+    f"(type(dim) is int or {_DIMS}) and dtype is None and 0 < input._a.size <= 4096 and {_OF_NUMBERS}"
+)
+FOR_EXTREME = (
+    f"(type(dim) is int or type(dim) is tuple or type(dim) is list) and {FOR_ALL} and input._a.flags.c_contiguous"
 )
 FOR_MEAN_DIM = _compiled(f"type(dim) is int and dtype is None and {_OF_FLOATS}")
 FOR_NORM = _compiled(f"ord == 2 and dtype is None and (dim is None or type(dim) is int) and {_OF_FLOATS}")
@@ -58,6 +61,7 @@ FOR_MEDIAN = _compiled(f"0 < input._a.size <= 1024 and {_OF_NUMBERS}")
 FOR_PRODUCT = _compiled(f"dtype is None and {FOR_ALL}")
 FOR_PRODUCT_DIM = _compiled(f"type(dim) is int and {FOR_PRODUCT}")
 FOR_MOMENTS = _compiled(f"(dim is None or type(dim) is int) and {_OF_FLOATS}")
+_IN_TURN = tuple(tuple(range(n)) for n in range(65))
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
@@ -88,8 +92,13 @@ def _or_refused(made: Any) -> Any:
 
 
 def sum_dim(a: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """``sum`` of a few numbers over one dimension, or over all."""
-    return _or_refused(C.add_up(a, dim if type(dim) is int else None, keepdim))
+    """``sum`` of a few numbers over one dimension or several."""
+    if type(dim) is int:
+        return _or_refused(C.add_up(a, dim, keepdim))
+    if len(dim) == 1:
+        return _or_refused(C.add_up(a, dim[0], keepdim))
+    made = C.add_up(a, None, False) if not keepdim and len(dim) == a.ndim and tuple(dim) == _IN_TURN[a.ndim] else None
+    return np.asarray(_add(a, tuple(dim), None, None, keepdim), order="C") if made is None else made
 
 
 def mean_dim(a: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
@@ -123,7 +132,11 @@ def product_of_all(a: Array, dtype: Any) -> Any:
     return product(a, None, False, dtype)
 
 
-def _extreme(reduce: Any, a: Array, dim: int | None, keepdim: bool, least: bool) -> Any:
+def _extreme(reduce: Any, a: Array, dim: Any, keepdim: bool, least: bool) -> Any:
+    if type(dim) is tuple or type(dim) is list:
+        if dim:
+            return np.asarray(reduce(a, tuple(dim), None, None, keepdim), order="C")
+        dim = None
     made = None if C is None else C.extreme(a, dim, keepdim, least)
     return reduce(a, dim, None, None, keepdim) if made is None else made
 
@@ -138,13 +151,13 @@ def least(a: Array) -> Any:
     return _extreme(_minimum, a, None, False, True)
 
 
-def amax(a: Array, dim: int, keepdim: bool) -> Any:
-    """``amax`` over one dimension."""
+def amax(a: Array, dim: Any, keepdim: bool) -> Any:
+    """``amax`` over one dimension, several or all."""
     return _extreme(_maximum, a, dim, keepdim, False)
 
 
-def amin(a: Array, dim: int, keepdim: bool) -> Any:
-    """``amin`` over one dimension."""
+def amin(a: Array, dim: Any, keepdim: bool) -> Any:
+    """``amin`` over one dimension, several or all."""
     return _extreme(_minimum, a, dim, keepdim, True)
 
 

@@ -72,6 +72,8 @@ def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
 
 def _plain_tail(a: Array, dim: Dim, dtype: DType | None) -> int:
     """How many dimensions a small reduction over the last ones takes, 0 for any other reduction."""
+    if type(dim) is list:
+        dim = tuple(dim)
     if type(dim) is not tuple or dtype is not None or not (a.dtype is _F32 or a.dtype is _F64):
         return 0
     n, ndim = len(dim), a.ndim

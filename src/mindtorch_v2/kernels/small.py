@@ -82,13 +82,8 @@ def picked_loss(
     if reduction == 0:
         each = np.empty(target.shape, x.dtype)
         return (each, np.zeros((), x.dtype)) if C.pick(x, target, ignored, weight, each) else None
-    summed = C.sum_picked(x, target, ignored, weight)
-    if summed is None:
-        return None
-    total, count = summed
-    if reduction == 1:
-        total = total / count if count else math.nan
-    return np.array(-total, x.dtype), np.array(count, x.dtype)
+    both: tuple[Array, Array] | None = C.sum_picked(x, target, ignored, weight, reduction == 1)
+    return both
 
 
 def nll_loss(x: Array, target: Array, reduction: int) -> tuple[Array, Array]:

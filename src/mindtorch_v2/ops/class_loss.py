@@ -13,7 +13,7 @@ import numpy as np
 from .. import _tap
 from .._errors import shape_text
 from .._front import front
-from .._tensor import Tensor, make
+from .._tensor import FAST, Tensor, make
 from ..kernels import ctc, small
 from ..kernels import loss as kernels
 from ..kernels.checks import is_float, type_name
@@ -91,6 +91,16 @@ def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_i
     return kernels.nll_loss(x, target, weight, reduction, ignore_index)
 
 
+def _unseen_loss(row: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """The loss alone, where nobody sees the operator that makes it and the total weight."""
+    if type(self) in FAST and type(target) in FAST and not graph_wanted(self):
+        weights = None if weight is None else weight._a
+        picked = small.picked_loss(self._a, target._a, weights, reduction, ignore_index)
+        if picked is not None:
+            return make(picked[0])
+    return row.function(self, target, weight, reduction, ignore_index)[0]
+
+
 @composite("nll_loss" + _PUBLIC)
 def _nll_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     return _nll_loss_forward.function(self, target, weight, reduction, ignore_index)[0]
@@ -143,12 +153,12 @@ def _nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_ind
     if len(x) != 1 and x[:1] != t[:1]:
         raise ValueError(f"Expected input batch_size ({x[0]}) to match target batch_size ({t[0] if t else 1}).")
     if len(x) <= 2:
-        if not _tap.NAMESPACE["HOOK"]:  # nobody sees the operator in between
-            return _nll_loss_forward.function(self, target, weight, reduction, ignore_index)[0]
+        if len(x) == 2 and not _tap.NAMESPACE["HOOK"]:
+            return _unseen_loss(_nll_loss_forward, self, target, weight, reduction, ignore_index)
         return nll_loss(self, target, weight, reduction, ignore_index)
     if len(x) == 4:
         if not _tap.NAMESPACE["HOOK"]:
-            return _nll_loss2d_forward.function(self, target, weight, reduction, ignore_index)[0]
+            return _unseen_loss(_nll_loss2d_forward, self, target, weight, reduction, ignore_index)
         return nll_loss2d(self, target, weight, reduction, ignore_index)
     shape = (x[0], *x[2:])
     if t[1:] != x[2:]:
@@ -239,7 +249,7 @@ def _cross_entropy_loss(self: Any, target: Any, weight: Any, reduction: int, ign
             if loss is not None:
                 return make(loss)
         scores = _log_softmax.function(self, 1, False)
-        return _nll_loss_forward.function(scores, target, weight, reduction, ignore_index)[0]
+        return _unseen_loss(_nll_loss_forward, scores, target, weight, reduction, ignore_index)
     if self._a.ndim == 0 and target._a.ndim == 0:
         raise RuntimeError(f"Expected 1 or more dimensions (got {self._a.ndim})")
     dim = 0 if self._a.ndim == 1 else 1

@@ -144,7 +144,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     """The tensor in another dtype or on another device; itself where nothing changes."""
     if memory_format is other is None and not copy and len(args) < 3:
         plain = len(args) == 1 and dtype is device is None
-        wanted = args[0] if plain else device if dtype is None and not args else None
+        wanted: Any = args[0] if plain else device if dtype is None and not args else None
         kind = type(wanted)
         if (kind is _Device and wanted.type == "cpu") or (kind is str and wanted == "cpu"):
             if type(self) in FAST and not _NAMESPACE["HOOK"]:

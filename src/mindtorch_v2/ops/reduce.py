@@ -299,7 +299,7 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, q
     front(name)(public)
     op(
         f"a{name}(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
-        fast=(few.FOR_DIM, quick[2]),
+        fast=(few.FOR_EXTREME, quick[2]),
         self=lambda g, self, result, dim, keepdim: _shared_gradient(g, self, result, dim, keepdim),
     )(lambda a, dim, keepdim: over(a, dim, keepdim))
 

@@ -41,10 +41,17 @@ static int NAMED(picked_of)(PyObject *const *args, PyObject *weight, NAMED(Picke
     return 1;
 }
 
-/* sum_picked(x, index, ignored, weight | None): the weighted sum of x[i, index[i]] (or x[i, index[i, j], j]) and that of the weights; or None. */
+static PyObject *NAMED(number)(double value) {
+    PyObject *made = from_descr(array_type, Py_NewRef(KIND), 0, NULL, NULL, NULL, 0, NULL);
+    if (made) *(REAL *)data_of(made) = (REAL)value;
+    return made;
+}
+
+/* sum_picked(x, index, ignored, weight | None, mean): minus the weighted sum (or mean) of x[i, index[i]], or of
+ * x[i, index[i, j], j], and the sum of the weights; None for what is not plain. */
 static PyObject *NAMED(sum_picked)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     NAMED(Picked) p;
-    if (count != 4 || !NAMED(picked_of)(args, args[3], &p)) Py_RETURN_NONE;
+    if (count != 5 || !NAMED(picked_of)(args, args[3], &p)) Py_RETURN_NONE;
     double total = 0.0, weights = 0.0;
     for (Py_ssize_t i = 0; i < p.n; i++)
         if (p.index[i] != p.ignored) {
@@ -52,7 +59,12 @@ static PyObject *NAMED(sum_picked)(PyObject *module, PyObject *const *args, Py_s
             total += *NAMED(picked_at)(&p, i) * weight;
             weights += weight;
         }
-    return Py_BuildValue("dd", total, weights);
+    if (args[4] == Py_True) total = weights == 0.0 ? NAN : total / weights;
+    PyObject *loss = NAMED(number)(-total), *weight = loss ? NAMED(number)(weights) : NULL;
+    PyObject *both = weight ? PyTuple_Pack(2, loss, weight) : NULL;
+    Py_XDECREF(loss);
+    Py_XDECREF(weight);
+    return both;
 }
 
 /* pick(x, index, ignored, weight | None, out): out[i] = -x[i, index[i]] times its weight, or 0 where that is ignored. */
