@@ -672,3 +672,81 @@ def test_masked_fills_of_one_shape() -> None:
     assert x.masked_fill(mask[0], 9.0).tolist() == [[9.0, 1.0], [9.0, float("inf")]]
     with pytest.raises(RuntimeError, match="boolean masks"):
         x.masked_fill(x, 0)
+
+
+def test_in_place_by_way_of_the_functional_form_writes_through_views() -> None:
+    x = torch.arange(16.0).reshape(4, 4)
+    half = x[:, :2]
+    version = x._version
+    assert half.tril_() is half
+    assert x[:, :2].tolist() == torch.arange(16.0).reshape(4, 4)[:, :2].tril().tolist()
+    assert x[0, 3] == 3.0
+    assert x._version == version + 1
+
+
+def test_in_place_on_repeated_memory_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.ones(4).expand(4, 4).cumsum_(0)
+
+
+def test_in_place_by_way_of_the_functional_form_joins_the_graph() -> None:
+    x = torch.ones(2, 2, requires_grad=True)
+    y = (x * 1.0).cumsum_(0)
+    y.sum().backward()
+    assert x.grad.tolist() == [[2.0, 2.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("out", [torch.float32, torch.float64])
+def test_out_of_views_that_share_no_memory(out: torch.dtype) -> None:
+    x = torch.arange(16.0).reshape(4, 4)
+    into = torch.zeros(4, 4, dtype=out)
+    assert torch.cat((x[2:], x[:2]), out=into) is into
+    assert into.tolist() == [*x[2:].tolist(), *x[:2].tolist()]
+
+
+def test_several_outs_are_written() -> None:
+    x = torch.tensor([[1.0, 3.0], [4.0, 2.0]])
+    values, places = torch.empty(2), torch.empty(2, dtype=torch.int64)
+    found = torch.max(x, 1, out=(values, places))
+    assert found.values is values
+    assert found.indices is places
+    assert values.tolist() == [3.0, 4.0]
+    assert places.tolist() == [1, 0]
+
+
+def test_sums_are_computed_in_the_dtype_of_out() -> None:
+    x = torch.full((3,), 100, dtype=torch.uint8)
+    assert torch.sum(x, 0, out=torch.empty((), dtype=torch.uint8)).item() == 44
+    assert torch.sum(x, 0, out=torch.empty((), dtype=torch.float32)).item() == 300.0
+
+
+def test_a_number_and_out() -> None:
+    x, out = torch.tensor([1.0, 2.0]), torch.empty(2)
+    assert torch.div(x, 0.0, out=out).tolist() == [float("inf")] * 2
+    assert torch.mul(x, 2, out=x).tolist() == [2.0, 4.0]
+    with pytest.raises(RuntimeError):
+        torch.mul(torch.ones(2, requires_grad=True), 2, out=out)
+
+
+def test_setting_attributes_to_what_they_are() -> None:
+    x = torch.ones(2)
+    x.requires_grad = False
+    assert not x.requires_grad
+    x.requires_grad = True
+    leaf = x._ag
+    x.requires_grad = True
+    assert x._ag is leaf
+    x.grad = torch.ones(2)
+    x.grad = None
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="leaf"):
+        (x * 2).requires_grad = False
+
+
+def test_sizes_and_dimensions_may_be_lists() -> None:
+    assert torch.Size([2, 3]) == torch.Size((2, 3))
+    assert torch.zeros(2, 3, 4).amax([1, 2]).shape == (2,)
+    assert torch.ones(2, 3, 4).sum([0, 2]).tolist() == [8.0] * 3
+    assert torch.ones(2, 3).amax(()).item() == 1.0
+    with pytest.raises(RuntimeError, match="multiple times"):
+        torch.ones(2, 3).sum((0, 0))
