@@ -10,6 +10,9 @@ import warnings
 from typing import Any
 
 
+_COPYING_S = 60.0  # a checkout that is copied whole may get its files in any order
+
+
 def compiled(name: str) -> Any:
     """The compiled module `_{name}`; None where it is not built, not wanted (`MINDTORCH_PURE=1`) or out of date."""
     if os.environ.get("MINDTORCH_PURE", "") not in ("", "0"):
@@ -31,10 +34,12 @@ def compiled(name: str) -> Any:
 
 
 def _sources(folder: str, name: str) -> list[str]:
-    """What a module was built from, where that lies beside it; an installed package has none of it."""
+    """What a module was built from, in a checkout; beside an installed one sources have the time they were copied at."""
+    if not os.path.exists(os.path.join(folder, os.pardir, os.pardir, "pyproject.toml")):
+        return []
     return [*glob.glob(f"{folder}/_{name}.c"), *glob.glob(f"{folder}/_native/{name}/*.h")]
 
 
 def _is_older(path: str, sources: list[str]) -> bool:
-    built = os.stat(path).st_mtime_ns
-    return any(os.stat(source).st_mtime_ns > built for source in sources)
+    built = os.stat(path).st_mtime
+    return any(os.stat(source).st_mtime > built + _COPYING_S for source in sources)
