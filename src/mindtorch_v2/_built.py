@@ -9,7 +9,6 @@ import os
 import warnings
 from typing import Any
 
-
 _COPYING_S = 60.0  # a checkout that is copied whole may get its files in any order
 
 

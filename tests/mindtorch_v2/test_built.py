@@ -12,7 +12,6 @@ import pytest
 
 from mindtorch_v2 import _built
 
-
 BUILT = 1_000_000_000
 
 
