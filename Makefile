@@ -11,6 +11,7 @@ VENV    := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(VERSION))
 PARITY  := .venv-parity
 BROWSER := .venv-browser
 READERS := .venv-readers
+PACKAGE := .venv-package
 
 PARITY_TORCH    := torch==2.13.0
 PARITY_PACKAGES := numpy ml_dtypes expecttest hypothesis pytest pytest-xdist
@@ -22,7 +23,7 @@ READERS_PACKAGES := viztracer==1.1.1 numpy ml_dtypes hypothesis pytest selenium 
 BROWSER_PACKAGES := numpy ml_dtypes hypothesis pytest selenium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check parity browser pictures readers bench bench-quick fmt clean
+.PHONY: help demo test check parity package browser pictures readers bench bench-quick fmt clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +45,12 @@ check: $(VENV)/installed  ## lint, formatting, types and layers
 parity: $(PARITY)/installed  ## compare with torch 2.13: tests, then the figures and their floors
 	PYTHONPATH=src $(PARITY)/bin/python -m pytest -q -n $(JOBS) tests/parity $(ARGS)
 	PYTHONPATH=src $(PARITY)/bin/python tests/parity/measure.py
+
+package:  ## install the package as users do (needs a C compiler), and see that its compiled parts and its command run
+	$(PYTHON) -m venv --clear $(PACKAGE)
+	$(PACKAGE)/bin/python -m pip install --quiet --disable-pip-version-check .
+	cd $(PACKAGE) && bin/python -W error -c 'from mindtorch_v2 import _tap; from mindtorch_v2.kernels.compiled import C; assert _tap.HELPER and C'
+	cd $(PACKAGE) && bin/mindtorch --version
 
 browser: $(BROWSER)/installed  ## test the HTML report in headless chromium (apt-get install chromium chromium-driver)
 	PYTHONPATH=src:tests/mindtorch_v2 $(BROWSER)/bin/python -m pytest -q tests/browser $(ARGS)
