@@ -521,8 +521,8 @@ def forward_source(op: Any, flags: int | None = None) -> str:
     else:
         lines.add("if HOOK:")
         lines.depth += 1
-        # Operators are called from C, which sees to it.
-        hushed = _tap.HELPER is not None and flags & _tap.STACKS and op.fixed is None
+        # Where the interpreter lets it, C evaluates the function untraced; operators are called from C anyway.
+        hushed = _tap.HELPER is not None and not _tap.HELPER.OPS_ARE_UNSEEN and flags & _tap.STACKS and op.fixed is None
         if hushed:
             lines.add("HUSH()", "try:")
             lines.depth += 1

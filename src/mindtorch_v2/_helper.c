@@ -92,12 +92,6 @@ static PyObject *connect_frames(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *set_recording(PyObject *module, PyObject *args) {
-    if (!PyArg_ParseTuple(args, "pi", &given.recording, &given.flags))
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyObject *set_clock(PyObject *module, PyObject *clock) {
     PyObject *old = given.clock;
     given.clock = clock == Py_None ? NULL : Py_NewRef(clock);
@@ -168,7 +162,12 @@ PyMODINIT_FUNC PyInit__helper(void) {
 #if defined(__x86_64__)
     read_both(&tsc.first_ticks, &tsc.first_ns);
 #endif
-    if (module && add_types(module) < 0)
+#if defined(RAW_FRAMES)
+    int unseen = 1;
+#else
+    int unseen = 0;
+#endif
+    if (module && (add_types(module) < 0 || PyModule_AddObjectRef(module, "OPS_ARE_UNSEEN", unseen ? Py_True : Py_False) < 0))
         Py_CLEAR(module);
     return module;
 }

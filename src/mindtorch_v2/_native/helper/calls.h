@@ -120,6 +120,71 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     return 0;
 }
 
+#if defined(RAW_FRAMES)
+/* What a traced function costs, its frame as an object, two events and slow instructions, is several times what an op does
+   to be recorded. So while stacks are, frames of ops are evaluated untraced, before the tracer hears of them. Python calls
+   then nest on the C stack, as they did before 3.11: where that gets short, all goes on without. */
+
+static __thread const char *half_of_stack;
+
+static void find_half_of_stack(void) {
+    pthread_attr_t attributes;
+    void *lowest = (void *)1; /* not known: never reached */
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &lowest, &size);
+        pthread_attr_destroy(&attributes);
+    }
+    half_of_stack = (const char *)lowest + size / 2;
+}
+
+static int stack_is_short(void) {
+    char here;
+    if (!half_of_stack)
+        find_half_of_stack();
+    return &here < half_of_stack;
+}
+
+static int is_muted_code(const PyCodeObject *code) {
+    struct Known *known = codes.room ? known_kind(&codes, (void *)code, NULL) : NULL;
+    return known && known->first && known->kind == MUTED;
+}
+
+static void evaluate_frames(int here);
+
+static PyObject *evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
+    int is_op = !thread->tracing && given.flags & STACKS &&
+                (frame->f_globals == given.namespace ||
+                 (thread->c_profilefunc == on_event && is_muted_code(frame->f_code)));
+    if (!is_op) {
+        if (stack_is_short())
+            evaluate_frames(0);
+        return _PyEval_EvalFrameDefault(thread, frame, throwing);
+    }
+    trace_nothing();
+    PyObject *result = _PyEval_EvalFrameDefault(thread, frame, throwing);
+    trace_again();
+    return result;
+}
+
+/* Have frames evaluated here, unless somebody else does so, or no longer. */
+static void evaluate_frames(int here) {
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    _PyFrameEvalFunction usual = _PyEval_EvalFrameDefault;
+    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == (here ? usual : evaluate_frame))
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, here ? evaluate_frame : usual);
+}
+#else
+static void evaluate_frames(int here) {}
+#endif
+
+static PyObject *set_recording(PyObject *module, PyObject *args) {
+    if (!PyArg_ParseTuple(args, "pi", &given.recording, &given.flags))
+        return NULL;
+    evaluate_frames(given.recording && given.flags & STACKS);
+    Py_RETURN_NONE;
+}
+
 /* Time Python functions on the calling thread until the lane's `tracing` is switched off. The frames in progress are on
    `lane.frames`. */
 static PyObject *trace(PyObject *module, PyObject *lane) {

@@ -17,6 +17,7 @@
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && __has_include(<internal/pycore_frame.h>)
 #define RAW_FRAMES /* frames are read where the interpreter keeps them; elsewhere each gets an object first */
 #include <internal/pycore_frame.h>
+#include <pthread.h>
 #endif
 
 enum { SHAPES = 1, STACKS = 2, MEMORY = 4, ROW_WIDTH = 6, MARK_WIDTH = 3 };

@@ -2,9 +2,12 @@
 
 typedef struct {
     int64_t start, seq, inputs, stack, nbytes, block;
-    int hushes; /* how often tracing was switched off when it began */
+    int quiet;  /* whether nothing in it is traced but what is called aloud */
     int hushed; /* whether it switched tracing off itself */
+    int louds;  /* how many calls aloud it is inside of */
 } Open;
+
+enum { NEAR = 6 };
 
 typedef struct {
     PyObject_HEAD
@@ -12,10 +15,11 @@ typedef struct {
     Open *open;
     int depth, room;
     char grad, listening, tracing, fresh;
-    int muted;
+    int muted, louds;
     long long chain;
     struct {
-        const void *top, *top_at, *caller, *caller_at, *code;
+        const void *frames[NEAR], *at[NEAR]; /* from the innermost frame to the one that is traced */
+        int count;
         long long chain;
         uint64_t moves, table;
         int64_t id;

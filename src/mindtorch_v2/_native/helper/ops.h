@@ -25,19 +25,25 @@ static PyObject *aloud(PyObject *module, PyObject *const *args, Py_ssize_t count
     PyThreadState *thread = PyThreadState_Get();
     Lane *lane = current;
     int hushes = thread->tracing, muted = lane ? lane->muted : 0;
+#if defined(RAW_FRAMES)
+    const _PyInterpreterFrame *from = hushed_from;
+#endif
     if (hushes) {
         thread->tracing = 1;
         trace_again();
     }
-    if (muted)
-        lane->muted = 0;
+    if (lane)
+        lane->muted = 0, lane->louds++;
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
-    if (muted && lane == current)
-        lane->muted = muted;
+    if (lane && lane == current)
+        lane->muted = muted, lane->louds--;
     if (hushes) {
         trace_nothing();
         thread->tracing = hushes;
     }
+#if defined(RAW_FRAMES)
+    hushed_from = from;
+#endif
     return result;
 }
 
@@ -67,11 +73,11 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
     if (!lane)
         return 0;
     int64_t stack = 0;
-    int hushes = 0;
+    int quiet = 0;
     if (given.flags & STACKS) {
         Open *outer = lane->depth ? &lane->open[lane->depth - 1] : NULL;
-        hushes = PyThreadState_Get()->tracing;
-        if (outer && hushes > outer->hushes && outer->stack)
+        quiet = PyThreadState_Get()->tracing > 0;
+        if (outer && quiet && outer->quiet && outer->louds == lane->louds && outer->stack)
             stack = outer->stack; /* no code of the user's lies between the two */
         else if (lane->listening && given.stack_keys)
             stack = stack_id(lane); /* finalizers may run, and open and close regions of their own */
@@ -91,8 +97,9 @@ static int push(int64_t seq, int64_t inputs, int is_op) {
     open->inputs = inputs;
     open->block = 0;
     open->stack = stack;
-    open->hushes = hushes;
+    open->louds = lane->louds;
     open->hushed = is_op && is_traced_unseen(lane);
+    open->quiet = quiet || open->hushed;
     if (open->hushed)
         trace_nothing();
     lane->depth++;

@@ -85,24 +85,46 @@ static int64_t walked_stack_id(Lane *lane) {
     return id;
 }
 
-/* The id of the stack that ends here. While Python functions are traced, nothing but an op's own frame and its caller's
+#if defined(RAW_FRAMES)
+/* Whether the innermost frames are where they were when a stack was last looked up. */
+static int is_where_it_was(const Lane *lane, const _PyInterpreterFrame *frame) {
+    if (!lane->last.count || lane->last.chain != lane->chain || lane->last.moves != lane->moves || lane->last.table != tables)
+        return 0;
+    for (int i = 0; i < lane->last.count; i++, frame = frame->previous)
+        if (lane->last.frames[i] != frame || lane->last.at[i] != frame->prev_instr)
+            return 0;
+    return 1;
+}
+
+/* Note where the innermost frames are; nothing where the one that is traced is not near. */
+static void note_where(Lane *lane, const _PyInterpreterFrame *frame) {
+    lane->last.count = 0;
+    for (int i = 0; i < NEAR && frame; i++, frame = frame->previous) {
+        lane->last.frames[i] = frame;
+        lane->last.at[i] = frame->prev_instr;
+        if (frame == hushed_from) {
+            lane->last.count = i + 1;
+            lane->last.chain = lane->chain, lane->last.moves = lane->moves, lane->last.table = tables;
+            return;
+        }
+    }
+}
+#endif
+
+/* The id of the stack that ends here. While Python functions are traced, nothing but the frames of an op and its caller's
    place can have changed since the last call or return that was seen: most often the last id is this one, too. */
 static int64_t stack_id(Lane *lane) {
 #if defined(RAW_FRAMES)
     PyThreadState *thread = PyThreadState_Get();
-    _PyInterpreterFrame *top = thread->cframe->current_frame, *caller = top ? top->previous : NULL;
-    if (!lane->tracing || thread->c_profilefunc != on_event || thread->tracing != 1 || !caller)
+    const _PyInterpreterFrame *top = thread->cframe->current_frame;
+    if (!lane->tracing || thread->c_profilefunc != on_event || !thread->tracing || !top)
         return walked_stack_id(lane);
-    if (lane->last.top == top && lane->last.top_at == top->prev_instr && lane->last.code == top->f_code &&
-        lane->last.caller == caller && lane->last.caller_at == caller->prev_instr && lane->last.chain == lane->chain &&
-        lane->last.moves == lane->moves && lane->last.table == tables)
+    if (is_where_it_was(lane, top))
         return lane->last.id;
-    const void *top_at = top->prev_instr, *caller_at = caller->prev_instr;
     uint64_t moves = lane->moves;
     int64_t id = walked_stack_id(lane);
-    lane->last.top = top, lane->last.top_at = top_at, lane->last.code = top->f_code;
-    lane->last.caller = caller, lane->last.caller_at = caller_at, lane->last.chain = lane->chain;
-    lane->last.moves = moves, lane->last.table = tables, lane->last.id = id;
+    note_where(lane, top);
+    lane->last.moves = moves, lane->last.id = id;
     return id;
 #else
     return walked_stack_id(lane);

@@ -1,8 +1,16 @@
 /* Tracing of Python functions, switched off for a while. */
 
+#if defined(RAW_FRAMES)
+static __thread const _PyInterpreterFrame *hushed_from; /* the frame that ran when it was switched off last */
+#endif
+
 static void trace_nothing(void) {
     PyThreadState *thread = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030B0000
+#if defined(RAW_FRAMES)
+    if (!thread->tracing)
+        hushed_from = thread->cframe->current_frame;
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
     PyThreadState_EnterTracing(thread);
 #else
     thread->tracing++;
@@ -10,12 +18,14 @@ static void trace_nothing(void) {
 #endif
 }
 
+/* Before 3.12 Python's own way back would have every instruction look for a tracer while an outer hush still lasts. */
 static void trace_again(void) {
     PyThreadState *thread = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030B0000
+#if PY_VERSION_HEX >= 0x030C0000
     PyThreadState_LeaveTracing(thread);
 #else
     thread->tracing--;
-    thread->cframe->use_tracing = !thread->tracing && (thread->c_tracefunc != NULL || thread->c_profilefunc != NULL);
+    int traced = !thread->tracing && (thread->c_tracefunc != NULL || thread->c_profilefunc != NULL);
+    thread->cframe->use_tracing = traced ? 255 : 0;
 #endif
 }
