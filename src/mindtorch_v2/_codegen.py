@@ -282,8 +282,9 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add("return got" if flags & _tap.MEMORY and op.calls is not None else "return MAKE(r0)")
         return
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
+    counts = flags & _tap.MEMORY and op.inner is None and op.calls is None
     if _tap.HELPER is not None:
-        lines.add("t0_ = WRAP(r0)")
+        lines.add("t0_ = WRAP_COUNTED(r0)" if counts else "t0_ = WRAP(r0)")
     else:
         lines.add("t0_ = NEW(Tensor)", "t0_._a = r0", "t0_._view = None", "t0_._ag = None")
         lines.add(*_no_layout("t0_", flags))
@@ -292,12 +293,8 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     elif flags & _tap.MEMORY and op.calls is not None and op.ahead is None:
         # The ops of the body have counted the memory.
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None")
-    elif flags & _tap.MEMORY and _tap.HELPER is not None:
-        lines.add("t0_._v = COUNT(r0)")
-    elif flags & _tap.MEMORY:
-        lines.add(*TOKEN, "t0_._v = token_")
     elif _tap.HELPER is None:
-        lines.add("t0_._v = None")
+        lines.add(*([*TOKEN, "t0_._v = token_"] if counts else ["t0_._v = None"]))
     lines.add("if INFERRING: MARK(t0_)")
     if op.differentiable:
         need = _load_edges(lines, op, numbers)

@@ -115,6 +115,7 @@ static PyMethodDef functions[] = {
     {"adopt", adopt, METH_O, "Make a lane the calling thread's own; None takes it away."},
     {"node", (PyCFunction)(void (*)(void))node, METH_FASTCALL, "The autograd node of a call."},
     {"wrap", wrap, METH_O, "A plain tensor on a new array."},
+    {"wrap_counted", wrap_counted, METH_O, "The same, its allocation counted."},
     {"count_edges", count_edges, METH_O, "How many edges lead to each node that can be reached from some."},
     {"pass_on", (PyCFunction)(void (*)(void))pass_on, METH_FASTCALL, "Hand the results of a node on along its edges."},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, "Run the nodes of a backward pass that are ready."},

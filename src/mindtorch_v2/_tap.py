@@ -473,11 +473,19 @@ def _aloud(function: Callable[..., Any], *args: Any) -> Any:
     muted = getattr(lane, "muted", 0)
     if not muted:
         return function(*args)
+    # In an op the profile function is off. Its own switches are not seen: what is muted or not active comes first.
+    tracer = lane.tracer if lane.active is None else None
+    if tracer is not None:
+        NAMESPACE["TRACE_AGAIN"](tracer)
+        lane.active = tracer
     lane.muted = 0
     try:
         return function(*args)
     finally:
         lane.muted = muted
+        if tracer is not None:
+            lane.active = None
+            NAMESPACE["TRACE_NOTHING"]()
 
 
 def _quietly(function: Callable[..., Any], *args: Any) -> Any:

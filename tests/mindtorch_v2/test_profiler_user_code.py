@@ -40,6 +40,11 @@ def hook_of_a_leaf(x: Any) -> None:
     x.sum().backward()
 
 
+def packing_hook(x: Any) -> None:
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: written_by_the_user(t) and t, lambda t: t):
+        x.exp().sum().backward()
+
+
 def saved_tensor_hook(x: Any) -> None:
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: written_by_the_user(t) / 2):
         y = x.exp().sum()
@@ -73,7 +78,8 @@ def subclass(x: Any, call: Any = torch.exp) -> None:
 
 
 CASES = (
-    custom_function, tensor_hook, hook_of_a_leaf, saved_tensor_hook, callback_at_the_end, closure, attribute, subclass,
+    custom_function, tensor_hook, hook_of_a_leaf, packing_hook, saved_tensor_hook, callback_at_the_end, closure, attribute,
+    subclass,
 )  # fmt: skip
 
 

@@ -429,7 +429,7 @@ def _save(node: FunctionNode, outputs: list[Any]) -> None:
 def _pack(item: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
     if item is None or item[2] is not None:
         return item
-    return Packed(pack(item[0]), unpack_hook, graph.edge(item[0]))
+    return Packed(_tap.aloud(pack, item[0]), unpack_hook, graph.edge(item[0]))
 
 
 class _NotTwice(Node):

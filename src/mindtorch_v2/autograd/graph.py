@@ -369,7 +369,7 @@ def _packed(t: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     building = grad_mode.is_grad_enabled()
     try:
         grad_mode.set_enabled(False)
-        return Packed(pack(t), unpack, edge(t))
+        return Packed(_tap.aloud(pack, t), unpack, edge(t))
     finally:
         grad_mode.set_enabled(building)
 

@@ -93,14 +93,16 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     lane->fresh = 0;
     if (fresh && what == PyTrace_C_RETURN)
         return 0; /* of the call that began the tracing */
-    lane->moves += what == PyTrace_CALL || what == PyTrace_RETURN;
+    if (what == PyTrace_RETURN)
+        note_end(lane, frame);
     if (what == PyTrace_CALL) {
         if (lane->muted) {
             lane->muted++;
             return 0;
         }
         PyCodeObject *code = PyFrame_GetCode(frame);
-        int64_t kind = kind_of(&codes, code, NULL, (PyObject *)code, given.code_kind, (PyObject *)code);
+        int64_t kind = lane->next.code == code ? lane->next.kind :
+                       kind_of(&codes, code, NULL, (PyObject *)code, given.code_kind, (PyObject *)code);
         Py_DECREF(code);
         if (kind == MUTED)
             lane->muted = 1;
@@ -126,6 +128,7 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
    then nest on the C stack, as they did before 3.11: where that gets short, all goes on without. */
 
 static __thread const char *half_of_stack;
+enum { CALLS_BETWEEN_LOOKS = 32 };
 
 static void find_half_of_stack(void) {
     pthread_attr_t attributes;
@@ -138,26 +141,35 @@ static void find_half_of_stack(void) {
     half_of_stack = (const char *)lowest + size / 2;
 }
 
-static int stack_is_short(void) {
+static int stack_is_short(const PyThreadState *thread) {
     char here;
+    if (thread->recursion_remaining % CALLS_BETWEEN_LOOKS)
+        return 0;
     if (!half_of_stack)
         find_half_of_stack();
     return &here < half_of_stack;
 }
 
-static int is_muted_code(const PyCodeObject *code) {
-    struct Known *known = codes.room ? known_kind(&codes, (void *)code, NULL) : NULL;
-    return known && known->first && known->kind == MUTED;
-}
-
 static void evaluate_frames(int here);
 
+/* Whether a frame is one of machinery that nothing is to be seen of, as far as that is known; else the tracer asks. */
+static int is_muted(const PyThreadState *thread, const _PyInterpreterFrame *frame) {
+    if (frame->f_globals == given.namespace)
+        return 1;
+    if (thread->c_profilefunc != on_event || !codes.room)
+        return 0;
+    const struct Known *known = known_kind(&codes, frame->f_code, NULL);
+    if (!known || !known->first)
+        return 0;
+    Lane *lane = (Lane *)thread->c_profileobj;
+    lane->next.code = frame->f_code;
+    lane->next.kind = known->kind;
+    return known->kind == MUTED;
+}
+
 static PyObject *evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
-    int is_op = !thread->tracing && given.flags & STACKS &&
-                (frame->f_globals == given.namespace ||
-                 (thread->c_profilefunc == on_event && is_muted_code(frame->f_code)));
-    if (!is_op) {
-        if (stack_is_short())
+    if (thread->tracing || !(given.flags & STACKS) || !is_muted(thread, frame)) {
+        if (stack_is_short(thread))
             evaluate_frames(0);
         return _PyEval_EvalFrameDefault(thread, frame, throwing);
     }
@@ -189,7 +201,7 @@ static PyObject *set_recording(PyObject *module, PyObject *args) {
    `lane.frames`. */
 static PyObject *trace(PyObject *module, PyObject *lane) {
     ((Lane *)lane)->tracing = ((Lane *)lane)->fresh = 1;
-    ((Lane *)lane)->moves++;
+    ((Lane *)lane)->last.count = 0;
     PyEval_SetProfile(on_event, lane);
     Py_RETURN_NONE;
 }

@@ -12,12 +12,13 @@ static int put_tensor(Ints *key, PyObject *tensor, PyObject *held) {
     Array *array = *(Array **)((char *)tensor + given.array_offset);
     if (!array || Py_TYPE(array) != ndarray)
         return 0;
-    put(key, TENSOR);
-    put(key, (int64_t)(intptr_t)array->dtype);
-    put(key, array->ndim);
+    int64_t *place = extend(key, 3 + 2 * array->ndim);
+    if (!place)
+        return 0;
+    place[0] = TENSOR, place[1] = (int64_t)(intptr_t)array->dtype, place[2] = array->ndim;
     for (int i = 0; i < array->ndim; i++) {
-        put(key, array->shape[i]);
-        put(key, array->strides[i]);
+        place[3 + 2 * i] = array->shape[i];
+        place[4 + 2 * i] = array->strides[i];
     }
     return !held || PyList_Append(held, array->dtype) == 0;
 }

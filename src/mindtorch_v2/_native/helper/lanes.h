@@ -7,7 +7,7 @@ typedef struct {
     int louds;  /* how many calls aloud it is inside of */
 } Open;
 
-enum { NEAR = 6 };
+enum { NEAR = 8 };
 
 typedef struct {
     PyObject_HEAD
@@ -18,13 +18,17 @@ typedef struct {
     int muted, louds;
     long long chain;
     struct {
-        const void *frames[NEAR], *at[NEAR]; /* from the innermost frame to the one that is traced */
+        const void *frames[NEAR], *at[NEAR]; /* the innermost ones, and their instructions */
         int count;
         long long chain;
-        uint64_t moves, table;
+        uint64_t table;
         int64_t id;
+        const void *lowest; /* the outermost frame that has run since: those around it are where they were */
     } last; /* the stack last looked up, and where; see `stack_id` */
-    uint64_t moves; /* how many calls and returns of Python functions were seen */
+    struct {
+        const void *code;
+        int64_t kind;
+    } next; /* what is about to be called, and its event */
 } Lane;
 
 static __thread Lane *current;

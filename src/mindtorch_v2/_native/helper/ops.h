@@ -36,7 +36,7 @@ static PyObject *aloud(PyObject *module, PyObject *const *args, Py_ssize_t count
         lane->muted = 0, lane->louds++;
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
     if (lane && lane == current)
-        lane->muted = muted, lane->louds--;
+        lane->muted = muted, lane->louds--, lane->last.count = 0; /* frames that are not traced go on */
     if (hushes) {
         trace_nothing();
         thread->tracing = hushes;

@@ -86,33 +86,31 @@ static int64_t walked_stack_id(Lane *lane) {
 }
 
 #if defined(RAW_FRAMES)
-/* Whether the innermost frames are where they were when a stack was last looked up. */
+/* Whether the frames that have run since a stack was last looked up are where they were. Instructions tell codes, which the
+   keys of stacks keep alive. */
 static int is_where_it_was(const Lane *lane, const _PyInterpreterFrame *frame) {
-    if (!lane->last.count || lane->last.chain != lane->chain || lane->last.moves != lane->moves || lane->last.table != tables)
+    if (lane->last.chain != lane->chain || lane->last.table != tables)
         return 0;
-    for (int i = 0; i < lane->last.count; i++, frame = frame->previous)
-        if (lane->last.frames[i] != frame || lane->last.at[i] != frame->prev_instr)
-            return 0;
-    return 1;
+    for (int i = 0; i < lane->last.count && frame && lane->last.at[i] == frame->prev_instr; i++, frame = frame->previous)
+        if (frame == lane->last.lowest)
+            return lane->last.frames[i] == frame;
+    return 0;
 }
 
-/* Note where the innermost frames are; nothing where the one that is traced is not near. */
-static void note_where(Lane *lane, const _PyInterpreterFrame *frame) {
-    lane->last.count = 0;
-    for (int i = 0; i < NEAR && frame; i++, frame = frame->previous) {
-        lane->last.frames[i] = frame;
-        lane->last.at[i] = frame->prev_instr;
-        if (frame == hushed_from) {
-            lane->last.count = i + 1;
-            lane->last.chain = lane->chain, lane->last.moves = lane->moves, lane->last.table = tables;
-            return;
-        }
+static void note_where(Lane *lane, const _PyInterpreterFrame *frame, int64_t id) {
+    int count = 0;
+    for (; count < NEAR && frame; count++, frame = frame->previous) {
+        lane->last.frames[count] = frame;
+        lane->last.at[count] = frame->prev_instr;
     }
+    lane->last.count = count;
+    lane->last.chain = lane->chain, lane->last.table = tables;
+    lane->last.id = id, lane->last.lowest = hushed_from;
 }
 #endif
 
-/* The id of the stack that ends here. While Python functions are traced, nothing but the frames of an op and its caller's
-   place can have changed since the last call or return that was seen: most often the last id is this one, too. */
+/* The id of the stack that ends here. While Python functions are traced, nothing but the place of the outermost frame that
+   was seen to run, and what it has called, can have changed: most often the last id is this one, too. */
 static int64_t stack_id(Lane *lane) {
 #if defined(RAW_FRAMES)
     PyThreadState *thread = PyThreadState_Get();
@@ -121,12 +119,18 @@ static int64_t stack_id(Lane *lane) {
         return walked_stack_id(lane);
     if (is_where_it_was(lane, top))
         return lane->last.id;
-    uint64_t moves = lane->moves;
     int64_t id = walked_stack_id(lane);
-    note_where(lane, top);
-    lane->last.moves = moves, lane->last.id = id;
+    note_where(lane, top, id);
     return id;
 #else
     return walked_stack_id(lane);
+#endif
+}
+
+/* A frame ends that was seen to run. */
+static void note_end(Lane *lane, PyFrameObject *frame) {
+#if defined(RAW_FRAMES)
+    if (lane->last.lowest == frame->f_frame)
+        lane->last.lowest = frame->f_frame->previous;
 #endif
 }

@@ -18,20 +18,33 @@ static int64_t bytes_of(PyObject *array) {
     return found;
 }
 
+/* The memory of counted tokens that have ended, for those to come: results of ops most often last no longer than the next. */
+enum { SPARES = 16 };
+static struct {
+    PyObject *tokens[SPARES];
+    int count;
+} spares;
+
 static void storage_dealloc(Storage *token) {
     PyTypeObject *type = Py_TYPE(token);
     if (token->weakrefs)
         PyObject_ClearWeakRefs((PyObject *)token);
     Py_XDECREF(token->version);
-    type->tp_free((PyObject *)token);
+    if (type == given.counted && spares.count < SPARES)
+        spares.tokens[spares.count++] = (PyObject *)token;
+    else
+        type->tp_free((PyObject *)token);
     Py_DECREF(type);
 }
 
 static PyObject *new_token(PyTypeObject *type) {
-    Storage *token = (Storage *)type->tp_alloc(type, 0);
-    if (token)
-        token->version = PyLong_FromLong(0);
-    return (PyObject *)token;
+    int is_spare = type == given.counted && spares.count;
+    PyObject *token = is_spare ? PyObject_Init(spares.tokens[--spares.count], type) : type->tp_alloc(type, 0);
+    if (token) {
+        ((Storage *)token)->version = PyLong_FromLong(0);
+        ((Storage *)token)->weakrefs = NULL;
+    }
+    return token;
 }
 
 static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -61,6 +74,16 @@ static PyObject *counted_storage(PyObject *array, int is_result) {
 
 static PyObject *count(PyObject *module, PyObject *array) {
     return counted_storage(array, 1);
+}
+
+/* `wrap` with such a token. */
+static PyObject *wrap_counted(PyObject *module, PyObject *array) {
+    PyObject *token = counted_storage(array, 1), *tensor = token ? wrap(module, array) : NULL;
+    if (tensor)
+        Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), token);
+    else
+        Py_XDECREF(token);
+    return tensor;
 }
 
 static PyObject *counted_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {

@@ -48,11 +48,25 @@ typedef struct {
     Ints pool;
 } Table;
 
+/* Pairs of values, none of which waits for those before it, so that the processor takes several at once. */
 static uint64_t hash_of(const Ints *key) {
-    uint64_t hash = 0;
-    for (Py_ssize_t i = 0; i < key->used; i++)
-        hash = mix(hash, (uint64_t)key->data[i]);
-    return hash;
+    uint64_t sum = (uint64_t)key->used;
+    for (Py_ssize_t i = 0; i < key->used; i += 2) {
+        uint64_t first = (uint64_t)key->data[i], second = i + 1 < key->used ? (uint64_t)key->data[i + 1] : 0;
+        unsigned __int128 part = (unsigned __int128)(first ^ (0x9E3779B97F4A7C15ull + (uint64_t)i)) *
+                                 (second ^ 0xD1B54A32D192ED03ull);
+        sum += (uint64_t)part ^ (uint64_t)(part >> 64);
+    }
+    return mix(sum, 0);
+}
+
+/* Value by value, as a key that was just written is not there yet for what compares by larger pieces; to the end, as keys
+   with one hash are most often the same. */
+static int same_ints(const int64_t *a, const int64_t *b, Py_ssize_t count) {
+    uint64_t differences = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        differences |= (uint64_t)(a[i] ^ b[i]);
+    return !differences;
 }
 
 static int64_t find(const Table *table, const Ints *key, uint64_t hash) {
@@ -61,7 +75,7 @@ static int64_t find(const Table *table, const Ints *key, uint64_t hash) {
         if (!known->id)
             break;
         if (known->hash == hash && known->length == key->used &&
-            !memcmp(table->pool.data + known->at, key->data, key->used * sizeof(int64_t)))
+            same_ints(table->pool.data + known->at, key->data, key->used))
             return known->id;
     }
     return 0;
