@@ -203,6 +203,39 @@ MORE = [
         "x.mean((2, 3))",
         setup=IMAGES,
     ),
+    *calls(
+        "F.cross_entropy(x, labels)",
+        "F.nll_loss(x, labels)",
+        "x.flatten(1)",
+        "x.sum((0, 2, 3))",
+        "x.amax((2, 3))",
+        "torch.mm(m, m, out=z)",
+        "torch.mul(m, 2.0, out=z)",
+        "torch.cat((m[:2], m[2:]), out=z)",
+        "torch.cumsum(m, 0, out=z)",
+        "m.tril_()",
+        "m.cumsum_(0)",
+        "m.random_(0, 10)",
+        "m.amax()",
+        "torch.diag(m[0])",
+        "column.squeeze(1)",
+        "m.to(device)",
+        "m.stride(0)",
+        "p.grad = None",
+        "p.requires_grad = True",
+        "torch.finfo(torch.float32).eps",
+        "torch.randn(size=(4, 4))",
+        "torch.IntTensor([1, 2])",
+        "torch.Size([4, 4])",
+        setup=f"{NN}; x, labels = torch.randn(2, 3, 8, 8), torch.zeros(2, 8, 8, dtype=torch.int64); "
+        "m, z, column = torch.rand(4, 4), torch.empty(4, 4), torch.rand(4, 1); "
+        "p, device = torch.nn.Parameter(torch.ones(4)), torch.device('cpu')",
+    ),
+    Case(
+        "a product under autocast",
+        "with torch.autocast('cpu', dtype=torch.bfloat16): x @ y",
+        XY,
+    ),
 ]
 
 

@@ -43,7 +43,7 @@ def takes_out(function: Callable[..., Any] | None) -> bool:
 def _slow(op: Any) -> str:
     """The call of the slow path; an operator asks first whether it can take its operands at all."""
     names = [signature(op, defaults=False), *op.aliases]
-    return f"{_aside('S', op)}({', '.join(n for n in names if n)})"
+    return f"{_aside('S' if op.seen else 'L', op)}({', '.join(n for n in names if n)})"
 
 
 def _aside(letter: str, op: Any) -> str:
@@ -452,7 +452,8 @@ def _quick(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
 def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     """The fast path of every other kind of op: arguments of the right types."""
     if op.fast is not None and op.kind == "composite":
-        if not recorded:  # one call instead of two, for what comes to the same without events
+        # One call instead of two, for what comes to the same without events and without rules for the ops inside.
+        if not recorded and op.seen:
             given = ", ".join(a.python_name for a in op.schema.arguments)
             lines.add(f"if {' and '.join([*guards(op), op.fast[0]])}: return Q_{op.ident}({given})")
     elif op.fast is not None:
@@ -533,6 +534,20 @@ def forward_source(op: Any, flags: int | None = None) -> str:
             lines.add("finally:", "    SPEAK()")
         lines.depth -= 1
     _paths(lines, op, 0, recorded=False)
+    return lines.text()
+
+
+def unseen_source(op: Any) -> str:
+    """The text of an op's function for arguments as the slow path has them, which nobody is offered any more."""
+    form = copy.copy(op)
+    form.seen = False
+    lines = Lines()
+    parameters = [a.python_name for a in op.schema.arguments] + (["out=None"] if op.has_out else [])
+    lines.add(f"def {op.python_name}({', '.join([*parameters, *(f'{a}=MISSING' for a in op.aliases)])}):")
+    lines.depth += 1
+    if op.differentiable:
+        lines.add("global SEQ")
+    _paths(lines, form, 0, recorded=False)
     return lines.text()
 
 

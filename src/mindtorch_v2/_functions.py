@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _codegen, _forward, _tap
 from ._compute import list_wrapper, result_type
-from ._slow import evaluate, slow
+from ._slow import evaluate, slow, the_long_way
 from .autograd.node import Node
 from .kernels.compiled import stand_in
 
@@ -78,12 +78,23 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"T_{ident}"] = result_type(op)._make
     NAMESPACE[f"P_{ident}"] = op.function
     NAMESPACE[f"S_{ident}"] = lambda *args: slow(op, args)
+    NAMESPACE[f"L_{ident}"] = lambda *args: the_long_way(op, args)
     NAMESPACE[f"E_{ident}"] = lambda *args: evaluate(op, args)
     if op.formulas:
         _materialize_backward(op)
     install(op, op.function, op.qualified)
     _materialized.append(op)
     return op.function
+
+
+def not_yet(op: Op) -> Callable[..., Any]:
+    """Stands for the form of an op's function that offers a call to nobody, until the first call makes that."""
+
+    def unseen(*args: Any) -> Any:
+        op.unseen = _codegen.compile_function(_forward.unseen_source(op), f"{op.qualified}, unseen")
+        return op.unseen(*args)
+
+    return unseen
 
 
 def _materialize_backward(op: Op) -> None:

@@ -106,11 +106,21 @@ def _only(t: Tensor) -> Any:
 
 @method
 def __float__(self: Tensor) -> float:
+    if type(self._a) is np.ndarray and not NAMESPACE["HOOK"] and type(self) in FAST:
+        try:
+            return float(self._a.item())
+        except (TypeError, ValueError):
+            pass  # several elements, or a complex one: the usual way says so
     return float(_only(self))
 
 
 @method
 def __int__(self: Tensor) -> int:
+    if type(self._a) is np.ndarray and not NAMESPACE["HOOK"] and type(self) in FAST:
+        try:
+            return int(self._a.item())
+        except (TypeError, ValueError):
+            pass
     return int(_only(self))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _codegen, _forward, _namespace, _schema, _tap
 from ._functions import OPS as OPS
-from ._functions import stub
+from ._functions import not_yet, stub
 from ._inputs import describe_inputs
 from ._schema import Argument
 
@@ -77,6 +77,8 @@ class Op:
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{self.name.removeprefix('special_')}_cpu"  # the kernel's name in messages
         self.fixed: dict[str, Any] | None = None  # operators: the arguments that keep their default
+        self.seen = True  # False for the form of its function that offers a call to nobody
+        self.unseen: Callable[..., Any] = not_yet(self)
         self.records = True  # False for operators that stand for several ops, which record themselves
         self.nondiff = nondiff
         self.replay = replay

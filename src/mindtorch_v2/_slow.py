@@ -39,6 +39,27 @@ def slow(op: Op, args: tuple[Any, ...]) -> Any:
             made = _elementwise(op, args) if op.rule is not None else None
         if made is not None:
             return made
+    if NAMESPACE["AUTOCASTING"]:
+        rule = AUTOCAST.get(op.name)
+        if rule is None:
+            return op.unseen(*args)
+        count = len(op.schema.arguments)
+        if all(value is MISSING for value in args[count + op.has_out :]) and _all_simple(args[:count]):
+            return rule(op, args[: count + op.has_out])
+    return the_long_way(op, args)
+
+
+def _all_simple(values: Any) -> bool:
+    """Whether all are plain tensors and simple values, or lists of those."""
+    for value in values:
+        kind = type(value)
+        if kind not in FAST and kind not in _SIMPLE and not ((kind is list or kind is tuple) and _all_simple(value)):
+            return False
+    return True
+
+
+def the_long_way(op: Op, args: tuple[Any, ...]) -> Any:
+    """An op offered to modes and subclasses, under the rules of autocast, recorded."""
     args = _settle_aliases(op, args)
     if op.takes_tensors or NAMESPACE["MODES"]:
         given, out = split_out(op, args)

@@ -41,6 +41,7 @@ OP_FLAGS = SHAPES | STACKS | MEMORY
 NAMESPACE: dict[str, Any] = {
     "__name__": "mindtorch_v2._generated",
     "HOOK": False,
+    "AUTOCASTING": False,  # autocast is the only one
     "INFERRING": 0,
     # Whether a recorder is all that wants to see ops.
     "RECORDING": False,
@@ -318,6 +319,7 @@ def set_reason(reason: str, active: bool) -> None:
         (SLOT.reasons.add if active else SLOT.reasons.discard)(reason)
         NAMESPACE["RECORDING"] = SLOT.reasons == {"recorder"}
         NAMESPACE["HOOK"] = bool(SLOT.reasons)
+        NAMESPACE["AUTOCASTING"] = SLOT.reasons == {"autocast"}
 
 
 def watch(watcher: Watcher | None) -> None:

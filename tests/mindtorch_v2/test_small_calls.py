@@ -750,3 +750,42 @@ def test_sizes_and_dimensions_may_be_lists() -> None:
     assert torch.ones(2, 3).amax(()).item() == 1.0
     with pytest.raises(RuntimeError, match="multiple times"):
         torch.ones(2, 3).sum((0, 0))
+
+
+@pytest.mark.parametrize("function", ["matmul", "add", "exp", "softmax"])
+def test_under_autocast_ops_are_run_by_the_rules_with_a_graph(function: str) -> None:
+    x = torch.ones(2, 2, requires_grad=True)
+    given = {"matmul": (x, x), "add": (x, 1), "exp": (x,), "softmax": (x, 1)}[function]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made = getattr(torch, function)(*given)
+    assert made.dtype is (torch.bfloat16 if function == "matmul" else torch.float32)
+    made.float().sum().backward()
+    assert x.grad.dtype is torch.float32
+
+
+def test_autocast_offers_subclasses_their_calls() -> None:
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func.__name__
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.add(torch.ones(2).as_subclass(Loud), 1) == "add"
+        assert torch.matmul(torch.ones(2, 2).as_subclass(Loud), torch.ones(2, 2)) == "matmul"
+
+
+def test_floats_are_filled_with_the_integers_that_integers_are() -> None:
+    torch.manual_seed(5)
+    whole = torch.empty(20, dtype=torch.int64).random_(-3, 9)
+    torch.manual_seed(5)
+    assert torch.empty(20).random_(-3, 9).tolist() == whole.tolist()
+
+
+def test_diagonals_and_their_matrices() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.diag(x).tolist() == [0.0, 4.0]
+    assert torch.diag(x, 1).tolist() == [1.0, 5.0]
+    assert torch.diag(torch.tensor([1.0, 2.0])).tolist() == [[1.0, 0.0], [0.0, 2.0]]
+    assert torch.diag(torch.empty(0)).shape == (0, 0)
+    assert torch.outer(x[0], x[1]).tolist() == [[0.0, 0.0, 0.0], [3.0, 4.0, 5.0], [6.0, 8.0, 10.0]]
+    assert torch.tril_indices(2, 3, dtype=torch.int32).tolist() == [[0, 1, 1], [0, 0, 1]]

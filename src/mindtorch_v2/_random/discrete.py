@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -186,6 +187,7 @@ def _float_range(dtype: np.dtype[Any], low: int, high: int | None) -> tuple[int,
     return low, high - 1
 
 
+@functools.lru_cache(256)
 def _rounded_int(value: int, dtype: np.dtype[Any]) -> int:
     """`value` rounded to the type and back to int64, as x86 converts: what does not fit becomes the smallest."""
     with quiet():

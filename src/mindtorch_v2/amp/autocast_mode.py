@@ -10,14 +10,13 @@ import threading
 import warnings
 from typing import Any
 
-from .. import _dtype
+from .. import _dtype, _tap
 from .._device import device as _Device
 from .._dtype import dtype as DType
 from .._fork import free_in_children
 from .._op import Op
 from .._slow import AUTOCAST, evaluate, split_out
 from .._tensor import Tensor
-from ..autograd import overrides
 from ..ops import convert
 
 LOWER = """conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul _convolution conv_tbc
@@ -95,12 +94,15 @@ def _run(choose: Any) -> Any:
 
     def run(op: Op, args: tuple[Any, ...]) -> Any:
         given, out = split_out(op, args)
+        alone = _tap.NAMESPACE["AUTOCASTING"]
         if not _state.enabled or _state.suspended or out is not None:
-            return evaluate(op, args)
+            return op.unseen(*args) if alone else evaluate(op, args)
         to = choose(given)
         _state.suspended += 1
         try:
             values = [_cast(value, to) for value in given]
+            if alone:
+                return op.unseen(*values)
             named = list(zip(op.schema.arguments, values, strict=True))
             positional = [v for a, v in named if not a.kwarg_only]
             return op.function(*positional, **{a.python_name: v for a, v in named if a.kwarg_only})
@@ -126,7 +128,7 @@ def _use(change: int) -> None:
             AUTOCAST.update(_RULES)
         else:
             AUTOCAST.clear()
-    overrides.watch(change)
+        _tap.set_reason("autocast", _users > 0)
 
 
 # --- the public face --------------------------------------------------------------------------------------------------

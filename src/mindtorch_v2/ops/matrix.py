@@ -341,6 +341,9 @@ def _outer(self: Any, vec2: Any) -> Any:
     for name, x in (("self", self), ("vec2", vec2)):
         if x._a.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x._a.ndim}-D")
+    plain = type(self) in FAST and type(vec2) in FAST and not _tap.NAMESPACE["HOOK"]
+    if plain and self._a.dtype is vec2._a.dtype is F32 and not graph_wanted(self, vec2):
+        return make(np.multiply(self._a[:, None], vec2._a))
     return reshape(self, (self._a.shape[0], 1)) * vec2
 
 

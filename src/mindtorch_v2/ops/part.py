@@ -168,7 +168,8 @@ def _diagonal(a: Any, offset: int, dim1: int, dim2: int) -> Any:
 
 def diagonal_array(a: Any, offset: int, dim1: int, dim2: int) -> Any:
     """A writable view of a diagonal, put last."""
-    axis1, axis2 = wrap_dim(dim1, a.ndim), wrap_dim(dim2, a.ndim)
+    plain = a.ndim == 2 and dim1 == 0 and dim2 == 1
+    axis1, axis2 = (0, 1) if plain else (wrap_dim(dim1, a.ndim), wrap_dim(dim2, a.ndim))
     if axis1 == axis2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     result = a.diagonal(offset, axis1, axis2)

@@ -92,10 +92,18 @@ log_normal_ = _fill_row(
 )
 
 
+_EXACT = 1 << 24  # integers below it are floats of any width
+
+
 def _from_to(a: Any, low: int, high: int | None, generator: Any) -> None:
     """Integers from [low, high), in one compiled call where a word each is enough."""
     if generator is None and C is not None and type(low) is type(high) is int and a.dtype is _I64:
         if -_NEAR < low < high < _NEAR and C.random_below(None, a, low, high - low):
+            return
+    if generator is None and C is not None and type(low) is type(high) is int and (a.dtype is _F32 or a.dtype is _F64):
+        whole = np.empty(a.shape, _I64)
+        if -_EXACT < low < high < _EXACT and C.random_below(None, whole, low, high - low):
+            a[...] = whole
             return
     _random.random_(a, low, high, generator)
 

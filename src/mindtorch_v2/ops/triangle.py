@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtype
+from .. import _device, _dtype, _tap
 from .._change import type_name
 from .._errors import wrap_dim
 from .._front import front
 from .._meta import MetaArray, meta
 from .._op import composite, in_place, mutating, op
-from .._tensor import Tensor, bump, make
+from .._tensor import FAST, Tensor, bump, make
 from ..kernels.checks import not_implemented
 from ..kernels.compiled import C
 from ..kernels.fitting import fitting
 from ..kernels.passes import NUMBERS
 from . import creation
 from .convert import item
+from .matrix import graph_wanted
 from .part import diagonal, diagonal_array, written
 from .view import _view, contiguous, unsqueeze
 from .view_copy import diagonal_copy
@@ -50,6 +51,10 @@ def _diag_embed_called(self: Tensor, offset: int, dim1: int, dim2: int) -> Tenso
     self=lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2),
 )
 def _diag_embed(a: Any, offset: int, dim1: int, dim2: int) -> Any:
+    if a.ndim == 1 and offset == 0 and type(a) is not MetaArray and dim1 == -2 and dim2 == -1:
+        matrix = np.zeros((len(a), len(a)), a.dtype)
+        matrix.reshape(-1)[:: len(a) + 1] = a
+        return matrix
     shape, first, second = _embedded_shape(a, offset, dim1, dim2)
     if type(a) is MetaArray:
         return meta(shape, a.dtype)
@@ -67,6 +72,8 @@ def _diag(self: Tensor, diagonal: int) -> Tensor:
     if n == 1:
         return diag_embed(self, diagonal)
     if n == 2:
+        if type(self) in FAST and not _tap.NAMESPACE["HOOK"] and not graph_wanted(self):
+            return make(self._a.diagonal(diagonal).copy())
         return diagonal_copy(self, diagonal)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
 
@@ -190,6 +197,14 @@ def sum_between(low: int, high: int) -> int:
     return (low + high) * (high - low + 1) // 2 if high >= low else 0
 
 
+_FEW = 1024  # places of a matrix whose triangles are remembered
+
+
+@functools.lru_cache(64)
+def _few_places(function: Any, row: int, offset: int, col: int) -> Any:
+    return np.stack(function(row, offset, col))
+
+
 def _triangle_indices(name: str, function: Any) -> Any:
     """The row and public function of `tril_indices` or `triu_indices`."""
 
@@ -202,6 +217,8 @@ def _triangle_indices(name: str, function: Any) -> Any:
             raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(d)}'")
         if _device.usable(device).type == "meta":
             return meta((2, _count_below(row, col, offset, name == "triu_indices")), d.np)
+        if row * col <= _FEW:
+            return _few_places(function, row, offset, col).astype(d.np)
         return np.stack(function(row, offset, col)).astype(d.np)
 
     made = op(name + _WHERE, out=False)(kernel)
