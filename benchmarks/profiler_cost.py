@@ -3,6 +3,7 @@
 The last two tables have no torch column: they hold figures of ours against fixed bounds.
 """
 
+import itertools
 import json
 import os
 import statistics
@@ -64,6 +65,42 @@ def recording(modes: Iterable[str] = MODES, rounds: int = ROUNDS) -> list[Row]:
                 samples[name].append(added(package, options))
         medians = {name: statistics.median(on - off for off, on in pairs) for name, pairs in samples.items()}
         rows.append(Row(f"added to x + x, {mode}", medians[OURS], medians.get("torch")))
+    return rows
+
+
+# Ways to call an op, beside `x + x`: by name, as a method, through a Python function, in a graph, backward.
+FORMS = [
+    "torch.add(x, y)", "x.add(y)", "torch.relu(x)", "F.relu(x)", "x.sum()", "x.view(16)", "x[0]", "x @ x", "x.mul_(1)",
+    "F.linear(x, y, x[0])", "p + p", "torch.relu(p)", "F.linear(p, p, x[0])", "(p * p).sum().backward()",
+]  # fmt: skip
+FORM_OPS, FORM_ROUNDS = 1_000, 15
+FORM_MODES = ("plain", "with_stack", "shapes, memory and stacks", "all options")
+FORM_LOOP = """
+def loop(torch, count):
+    F, x, y, p = torch.nn.functional, torch.ones((4, 4)), torch.ones((4, 4)), torch.ones((4, 4), requires_grad=True)
+    began = clock()
+    for _ in range(count):
+        {}
+    return (clock() - began) / count
+"""
+
+
+def forms() -> list[Row]:
+    """Nanoseconds that recording adds to other ways of calling ops, rounds of both packages taken in turn."""
+    rows = []
+    for form, mode in itertools.product(FORMS, FORM_MODES):
+        names: dict[str, Any] = {"clock": time.thread_time_ns}
+        exec(FORM_LOOP.format(form), names)
+        loop = names["loop"]
+        samples: dict[str, list[float]] = {name: [] for name in packages()}
+        for _ in range(FORM_ROUNDS):
+            for name, package in packages().items():
+                off = loop(package, FORM_OPS)
+                with package.profiler.profile(**MODES[mode]):
+                    loop(package, 1)
+                    samples[name].append(loop(package, FORM_OPS) - off)
+        medians = {name: statistics.median(added) for name, added in samples.items()}
+        rows.append(Row(f"added to {form}, {mode}", medians[OURS], medians.get("torch")))
     return rows
 
 
@@ -221,6 +258,7 @@ def truth() -> list[Row]:
 
 def main() -> None:
     report("profiler_recording", recording(), "ns")
+    report("profiler_forms", forms(), "ns")
     report("profiler_after_the_run", after_the_run(), "s")
     report("profiler_memory", memory(), "B/event")
     report("profiler_off_and_stacks", off_cost() + stacks(), "ns")

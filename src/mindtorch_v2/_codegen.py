@@ -275,6 +275,11 @@ def _no_layout(tensor: str, flags: int) -> list[str]:
     return [f"{tensor}._k = None"] if flags & _tap.SHAPES and _tap.HELPER is None else []
 
 
+def made_by_body(op: Any) -> bool:
+    """Whether the ops of a body make the result of a recorded op, and count its memory."""
+    return op.calls is not None and op.ahead is None
+
+
 def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
     if not op.takes_tensors:  # a factory, whose result may live on meta
@@ -282,7 +287,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add("return got" if flags & _tap.MEMORY and op.calls is not None else "return MAKE(r0)")
         return
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
-    counts = flags & _tap.MEMORY and op.inner is None and op.calls is None
+    counts = flags & _tap.MEMORY and op.inner is None and not made_by_body(op)
     if _tap.HELPER is not None:
         lines.add("t0_ = WRAP_COUNTED(r0)" if counts else "t0_ = WRAP(r0)")
     else:
@@ -290,8 +295,7 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
         lines.add(*_no_layout("t0_", flags))
     if flags & _tap.MEMORY and op.inner is not None:
         lines.add("t0_._v = token_")
-    elif flags & _tap.MEMORY and op.calls is not None and op.ahead is None:
-        # The ops of the body have counted the memory.
+    elif flags & _tap.MEMORY and made_by_body(op):
         lines.add("v = got._v", "t0_._v = v if type(v) is COUNTED else None")
     elif _tap.HELPER is None:
         lines.add(*([*TOKEN, "t0_._v = token_"] if counts else ["t0_._v = None"]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _tap
-from ._codegen import NAMESPACE, TOKEN, Lines, plain
+from ._codegen import NAMESPACE, TOKEN, Lines, made_by_body, plain
 from ._schema import Argument
 
 # The flags with which a row has inputs or a stack.
@@ -200,8 +200,6 @@ _NOTED = ["if token_ is not None:", "    marks_ += (now_, token_.nbytes, id(toke
 
 def _counts_result(op: Any, flags: int) -> bool:
     """Whether the op itself says what memory its result takes, as opposed to ops it calls or a function it uses."""
-    if not flags & _tap.MEMORY or op.kind != "kernel" or not op.takes_tensors:
-        return False
-    if op.calls is not None and op.ahead is None:
+    if not flags & _tap.MEMORY or op.kind != "kernel" or not op.takes_tensors or made_by_body(op):
         return False
     return len(op.schema.returns) == 1 and not op.schema.returns_list

@@ -197,6 +197,14 @@ def test_memory_that_an_op_lays_out_itself_is_counted(call: Any, name: str, nbyt
     del made
 
 
+def test_memory_of_an_op_that_runs_another_ahead_is_its_own() -> None:
+    x, row = torch.ones(3, 3), torch.ones(3)
+    with profile(profile_memory=True) as prof:
+        made = torch.addmm(row, x, x)
+    assert [(e.name, e.self_cpu_memory_usage) for e in prof.events()] == [("aten::addmm", 36), ("aten::expand", 0)]
+    del made
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
