@@ -165,9 +165,10 @@ def test_layer_norm_in_one_pass_leaves_what_does_not_fit(shape: tuple[int, ...],
 
 @needs_compiled
 @pytest.mark.parametrize("training", [True, False])
-def test_batch_norm(training: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, g = 100 + normal(3, 5, 6, 7), normal(3, 5, 6, 7, seed=1)
-    w, b, mean, var = normal(5, seed=2), normal(5, seed=3), normal(5, seed=4), np.square(normal(5, seed=5)) + 1
+@pytest.mark.parametrize("shape", [(3, 5, 6, 7), (60, 100)])
+def test_batch_norm(shape: tuple[int, ...], training: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, g, n = 100 + normal(*shape), normal(*shape, seed=1), shape[1]
+    w, b, mean, var = normal(n, seed=2), normal(n, seed=3), normal(n, seed=4), np.square(normal(n, seed=5)) + 1
 
     def run() -> list[np.ndarray]:
         running = mean.copy(), var.copy()
@@ -582,6 +583,9 @@ MEETING = [
     (np.s_[0, :, :1], np.s_[0, 1]),
     (np.s_[:, :, ::-1], np.s_[:]),
     (np.s_[::-1], np.s_[0]),
+    (np.s_[:, :, :8], np.s_[0, 0, :8]),
+    (np.s_[:, :, :7], np.s_[:, :1, :7]),
+    (np.s_[:, 0, :, None], np.s_[0, 0, :5]),
 ]
 
 
@@ -992,6 +996,34 @@ def test_reshaping_contiguous_memory() -> None:
         assert C.reshape(x, size) is None
     assert C.reshape(x.T, (24,)) is None
     assert C.reshape(x[:0], (0,)) is None
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("fused", "numbers"), [(arithmetic.cube, ()), (smooth.frac, ()), (smooth.bent, (1.0,)), (smooth.bent, (2.5,))]
+)
+def test_powers_fractions_and_bends_in_one_pass(fused: Any, numbers: tuple[float, ...], dtype: Any) -> None:
+    x = np.concatenate([EDGES, 10 * normal(100)]).astype(dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(fused(x, *numbers), fused.__wrapped__(x, *numbers))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 2.5), (2, 1), (float("nan"), 1), (0, float("nan")), (-np.inf, 0.5)])
+def test_both_bounds_of_a_clamp(low: float, high: float) -> None:
+    x = np.concatenate([EDGES, 10 * normal(100)]).astype(np.float32)
+    wanted = np.minimum(np.maximum(x, np.float32(low)), np.float32(high))
+    np.testing.assert_array_equal(arithmetic.clamp(x, low, high), wanted)
+    np.testing.assert_array_equal(arithmetic.clamp(x, low, high, out=x), wanted)
+
+
+@pytest.mark.parametrize("function", [activation.relu, activation.silu, activation.hardswish])
+def test_parts_of_arrays_are_laid_side_by_side_first(function: Any) -> None:
+    x = normal(40, 60)
+    for part in (x[:, :37], x[::3], x.T[:, ::2], np.broadcast_to(x[0, :, None], (60, 50))):
+        made = function(part)
+        np.testing.assert_array_equal(made, function(np.ascontiguousarray(part)))
+        assert made.flags.c_contiguous or made.flags.f_contiguous
 
 
 @needs_compiled

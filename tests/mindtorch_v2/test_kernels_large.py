@@ -70,6 +70,16 @@ def test_product_of_many_factors(shape):
     expected = np.multiply.reduce(factors.astype(np.float64), None)
     np.testing.assert_allclose(reduce.prod(factors), expected, rtol=3e-4)  # a rounding for each factor
     assert reduce.prod(factors, keepdim=True).shape == (1,) * len(shape)
+    for axis in range(len(shape)):
+        expected = np.multiply.reduce(factors.astype(np.float64), axis)
+        np.testing.assert_allclose(reduce.prod(factors, axis), expected, rtol=3e-4)
+
+
+def test_many_numbers_are_spaced_from_both_ends():
+    made, steps = torch.linspace(-3, 5, 5001).numpy(), np.arange(5001)
+    step = np.float32(8) / np.float32(5000)
+    lower, upper = F32(-3) + step * steps.astype(F32), F32(5) - step * (5000 - steps).astype(F32)
+    np.testing.assert_array_equal(made, np.where(steps < 2500, lower, upper))
 
 
 def test_nansum_with_and_without_nan():

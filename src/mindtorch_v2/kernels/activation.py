@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import special_erf
-from .compiled import C, exp, in_one_pass, in_one_sum, pair_in_one_pass, stand_in, tanh
+from .compiled import C, exp, in_one_pass, in_one_sum, order_of, pair_in_one_pass, stand_in, tanh
 from .passes import at_least, at_most, blocked, blocked_pair, choose, cut_to, keep, number, raise_to, settle
 from .smooth import log1p_positive
 
@@ -40,6 +40,10 @@ def _long_relu(x: Any, out: Any) -> Any:
         result = np.empty_like(x) if out is None else out
         if C.relu(x, result):
             return result
+        if out is None and not x.flags.f_contiguous:  # parts of a larger array: beside one another first
+            result = x.copy(order_of(x))
+            if C.relu(result, result) or C.relu(result.T, result.T):
+                return result
     return at_least(x, 0, out)
 
 

@@ -144,7 +144,7 @@ def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
     if exponent == 0.5:
         return np.sqrt(a, out=out)
     if exponent == 3 and a.dtype.kind != "c":
-        return _cube(a, out=out)
+        return cube(a, out=out)
     if exponent == -1:
         return np.reciprocal(a, out=out)
     if exponent == -0.5:
@@ -155,8 +155,9 @@ def power_of_number(a: Any, exponent: Any, out: Any = None) -> Any:
     return np.power(a, np.asarray(exponent, a.dtype), out=out)
 
 
+@in_one_sum
 @blocked
-def _cube(a: Any, out: Any) -> Any:
+def cube(a: Any, out: Any) -> Any:
     return np.multiply(np.square(a), a, out=out)
 
 
@@ -281,6 +282,10 @@ def _clamp_few(a: Any, low: Any, high: Any, out: Any, numbers: Any) -> Any:
     """Plain numbers, and few elements where nothing is compiled."""
     if low is None:
         return _minimum(a, numbers[high], out=out)
+    if C is not None and high is not None and low == low and high == high:
+        made = C.hardtanh(a, low, high, out)  # both bounds in one pass; nan is no bound there
+        if made is not None:
+            return made
     a = _maximum(a, numbers[low], out=out)
     return a if high is None else _minimum(a, numbers[high], out=a if isinstance(a, np.ndarray) else None)
 

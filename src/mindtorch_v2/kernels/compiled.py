@@ -102,6 +102,10 @@ def in_one_pass(function: Function) -> Function:
             # The same memory in the other order is as plain, so that both orders give the same values.
             if loop(x, result) or loop(x.T, result.T):
                 return result
+            if out is None:  # parts of a larger array: beside one another first
+                result = x.copy(order_of(x))
+                if loop(result, result) or loop(result.T, result.T):
+                    return result
         return function(x, out=out)
 
     return fused

@@ -271,14 +271,15 @@ def _check_batch_norm(
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
 
 
-# Shorter runs of a channel are left to NumPy, which goes through all channels at once, unless all is in the calls.
+# Shorter runs of a channel are left to NumPy, which goes through all channels at once, unless all is in the calls; rows of
+# features, where each run is one element, are not.
 RUN = 16
 FEW = 4096
 
 
 def _in_runs(c: Array) -> bool:
     """Whether the compiled loops over channels are worth while."""
-    return C is not None and (c.shape[2] >= RUN or c.size <= FEW)
+    return C is not None and (c.shape[2] >= RUN or c.shape[2] == 1 or c.size <= FEW)
 
 
 def _channel_moments(c: Array, n: int) -> tuple[Array, Array, Array, Array]:

@@ -167,22 +167,22 @@ def prod(a: Array, dim: int | None = None, keepdim: bool = False, *, dtype: DTyp
     if dtype is None:
         dtype = INT64 if a.dtype.kind in "biu" else a.dtype
     x = wide(a.astype(dtype, copy=False))
-    return narrow(reduced(np.multiply, _halved(x) if axis is None else x, axis, keepdim), dtype)
+    return narrow(reduced(np.multiply, _halved(x, axis), axis, keepdim), dtype)
 
 
-def _halved(x: Array) -> Array:
-    """What has the product that ``x`` has, but few elements: one half times the other has a vector loop, `reduce` has
-    none."""
-    if x.dtype.kind != "f" or x.size <= SMALL or not x.flags.c_contiguous:
+def _halved(x: Array, axes: Axes) -> Array:
+    """What has the products over ``axes`` that ``x`` has, but few elements: one half times the other has a vector loop,
+    `reduce` has none but across rows."""
+    if x.dtype.kind != "f" or x.size <= SMALL or not x.flags.c_contiguous or axes not in (None, (x.ndim - 1,)):
         return x
-    row = x.reshape(-1)
-    while row.size > FEW:
-        half = row.size // 2
-        products = row[:half] * row[half : 2 * half]
-        if row.size % 2:
-            products[0] *= row[-1]
-        row = products
-    return row.reshape((1,) * (x.ndim - 1) + (-1,))
+    rows = x if axes else x.reshape((1,) * (x.ndim - 1) + (-1,))
+    while (n := rows.shape[-1]) > 8:
+        half = n // 2
+        products = _multiply(rows[..., :half], rows[..., half : 2 * half])
+        if n % 2:
+            products[..., 0] *= rows[..., -1]
+        rows = products
+    return rows
 
 
 # ---------------------------------------------------------------------------------------------------- extremes

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .compiled import exp, in_one_pass, stand_in
+from .compiled import exp, in_one_pass, in_one_sum, stand_in
 from .passes import blocked, blocked_pair, cut_to, number, settle
 
 # Up to this many elements NumPy's own slow loops cost less than several passes of fast ones.
@@ -92,6 +92,7 @@ def _repair(value: Any, exact: Any, x: Any) -> None:
         value[wrong] = exact(x[wrong])
 
 
+@in_one_sum
 @blocked
 def bent(d: Any, knee: float, out: Any) -> Any:
     """Half the square of ``d`` up to ``knee`` in size, and straight on from there."""
@@ -110,6 +111,7 @@ def logit_slope(x: Any, eps: Any) -> Any:
     return np.where((x < low) | (x > high), np.asarray(beyond, x.dtype), slope)
 
 
+@in_one_sum
 @blocked
 def frac(x: Any, out: Any) -> Any:
     return np.subtract(x, np.trunc(x), out=out)

@@ -19,6 +19,7 @@ from .._errors import broadcast_error, shape_text, wrap_dim, wrap_dims
 from .._front import front
 from .._op import composite, op
 from .._tensor import Tensor, make
+from ..kernels.compiled import stand_in
 from ..kernels.precision import widened
 from .matrix import bmm, conj, dot, graph_wanted, matmul, mm, product, unsafe_view
 from .permute import permute
@@ -227,7 +228,10 @@ def _einsum_quickly(equation: str, tensors: Sequence[Any], path: Any) -> Any:
     if 1 in a.shape or 1 in b.shape or b.shape[: batch + summed] != before[:batch] + inner:
         return _contracted(equation, tensors, path)
     n, k = math.prod(before[:batch]), math.prod(inner)
-    made = product(a.reshape(n, math.prod(before[batch:]), k), b.reshape(n, k, math.prod(after)))
+    if not summed:
+        made = stand_in(np.multiply)(a.reshape(-1, 1), b.reshape(1, -1))
+    else:
+        made = product(a.reshape(n, math.prod(before[batch:]), k), b.reshape(n, k, math.prod(after)))
     return make(made.reshape(before + after).transpose(plan[2]))
 
 

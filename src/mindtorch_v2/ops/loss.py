@@ -105,8 +105,8 @@ SQUARE = Curve(
 )
 SMOOTH = Curve(
     "smooth_l1_cpu",
-    value=lambda d, beta: bent(d, beta) / (d.dtype.type(beta) if beta != 1 else 1) if beta else np.abs(d),
-    slope=lambda d, beta: clamp(d / beta, -1, 1) if beta else np.sign(d),
+    value=lambda d, beta: (bent(d, beta) / d.dtype.type(beta) if beta != 1 else bent(d, beta)) if beta else np.abs(d),
+    slope=lambda d, beta: clamp(d / beta if beta != 1 else d, -1, 1) if beta else np.sign(d),
     tensor_slope=lambda d, beta: (d / beta).clamp(-1, 1) if beta else d.sign(),
     curvature=lambda d, beta: (d.abs() < beta) / beta if beta else 0,
 )

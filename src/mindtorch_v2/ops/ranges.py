@@ -173,10 +173,11 @@ def linspace_array(start: Any, end: Any, steps: int, d: DType) -> Any:
     work = d.np if d.category == 3 or d is _dtype.float64 else np.float64 if d.category < 2 else np.float32
     start, end = np.asarray(start).astype(work), np.asarray(end).astype(work)
     step = ((end - start) / np.asarray(steps - 1).astype(work)).astype(work)
-    index = np.arange(steps)
-    lower = start + step * index.astype(work)
-    upper = end - step * (steps - 1 - index).astype(work)
-    return np.where(index < steps // 2, lower, upper).astype(d.np)
+    half = steps // 2
+    result = np.empty(steps, d.np)
+    result[:half] = start + step * np.arange(half, dtype=work)
+    result[half:] = end - step * np.arange(steps - half, dtype=work)[::-1]
+    return result
 
 
 _FEW, _REAL = 1024, (int, float)

@@ -138,6 +138,7 @@ typedef struct {
     const char *x, *y;
     char *out;
     Py_ssize_t result_size;
+    int dense[2], same[2]; /* whether all of an array lies as the result does; whether its lines are one */
 } Meeting;
 
 /* Whether an axis follows upon the one before it as if the two were one. */
@@ -210,6 +211,50 @@ static void meeting_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
     }
 }
 
+/* So many elements of one line: side by side, or one of them again and again. */
+INLINE void lay_line(char *to, const char *from, Py_ssize_t step, Py_ssize_t n, Py_ssize_t size) {
+    if (step && size == 4)
+        for (Py_ssize_t i = 0; i < n; i++) ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+    else if (step) memcpy(to, from, n * size);
+    else if (size == 4)
+        for (Py_ssize_t i = 0; i < n; i++) ((uint32_t *)to)[i] = *(const uint32_t *)from;
+    else
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(to + i * size, from, size);
+}
+
+/* The same where lines are short: as many as make a stretch are laid out, one that is always the same but once, and done
+ * together. */
+enum { SHORT_LINE = 32 };
+static void short_lines_part(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const Meeting *m = work;
+    int last = m->nd - 1;
+    Py_ssize_t n = m->shape[last], size = m->size, at[MOST_AXES], left = from;
+    double laid[2][STRETCH];
+    int needed[2] = {!m->dense[0], !m->dense[1]};
+    const char *places[2] = {m->x, m->y};
+    for (int i = last - 1; i >= 0; left /= m->shape[i--]) {
+        at[i] = left % m->shape[i];
+        for (int k = 0; k < 2; k++) places[k] += at[i] * m->steps[k][i];
+    }
+    for (Py_ssize_t lines; from < to; from += lines) {
+        lines = to - from < STRETCH / n ? to - from : STRETCH / n;
+        for (Py_ssize_t line = 0; line < lines && (needed[0] || needed[1]); line++) {
+            for (int k = 0; k < 2; k++)
+                if (needed[k]) lay_line((char *)laid[k] + line * n * size, places[k], m->steps[k][last], n, size);
+            for (int i = last - 1; i >= 0; i--) {
+                int more = ++at[i] < m->shape[i];
+                for (int k = 0; k < 2; k++) places[k] += m->steps[k][i] * (more ? 1 : 1 - m->shape[i]);
+                if (more) break;
+                at[i] = 0;
+            }
+        }
+        Operands a = {m->dense[0] ? m->x + from * n * size : (char *)laid[0],
+                      m->dense[1] ? m->y + from * n * size : (char *)laid[1], m->out + from * n * m->result_size, 0};
+        m->loop(&a, 0, lines * n);
+        for (int k = 0; k < 2; k++) needed[k] = needed[k] && !m->same[k];
+    }
+}
+
 /* A fresh array of two that are spread over one another, or parts of larger ones; else NumPy's. */
 static PyObject *meeting(PyObject *ufunc, Part loop, PyObject *made, PyObject *const *args, Py_ssize_t count,
                          PyObject *names) {
@@ -224,8 +269,16 @@ static PyObject *meeting(PyObject *ufunc, Part loop, PyObject *made, PyObject *c
     if (!out) return NULL;
     m.loop = loop, m.x = data_of(args[0]), m.y = data_of(args[1]), m.out = data_of(out), m.result_size = made ? 1 : size;
     for (int i = 0; i < m.nd - 1; i++) n *= m.shape[i];
+    for (int k = 0; k < 2; k++) {
+        m.dense[k] = m.steps[k][m.nd - 1] == size, m.same[k] = 1;
+        for (int i = m.nd - 1; i > 0; i--) {
+            m.dense[k] = m.dense[k] && m.steps[k][i - 1] == m.steps[k][i] * m.shape[i];
+            m.same[k] = m.same[k] && m.steps[k][i - 1] == 0;
+        }
+    }
+    int together = m.shape[m.nd - 1] <= SHORT_LINE && (m.dense[0] || m.dense[1]); /* else all would be laid out */
     BEGIN(n * m.shape[m.nd - 1])
-    run(meeting_part, &m, n, m.shape[m.nd - 1], LIGHT / 4);
+    run(together ? short_lines_part : meeting_part, &m, n, m.shape[m.nd - 1], LIGHT / 4);
     END
     return out;
 }

@@ -9,8 +9,62 @@ typedef struct {
     Layout s;
 } NAMED(Channels);
 
+/* Channels side by side, as in rows of features: so many at a time, a row after the other. */
+enum { NAMED(ABREAST) = 64 };
+
+WIDE static void NAMED(moments_abreast)(const NAMED(Channels) *a, Py_ssize_t from, Py_ssize_t to) {
+    Py_ssize_t channels = a->s.channels, batch = a->s.batch, n = to - from;
+    double sums[NAMED(ABREAST)] = {0}, squares[NAMED(ABREAST)] = {0};
+    REAL *means = a->first + from;
+    for (Py_ssize_t b = 0; b < batch; b++)
+        SIMD for (Py_ssize_t k = 0; k < n; k++) sums[k] += a->x[b * channels + from + k];
+    for (Py_ssize_t k = 0; k < n; k++) means[k] = (REAL)(sums[k] / (double)batch);
+    for (Py_ssize_t b = 0; b < batch; b++)
+        SIMD for (Py_ssize_t k = 0; k < n; k++) {
+            REAL d = a->x[b * channels + from + k] - means[k];
+            squares[k] += d * d;
+        }
+    for (Py_ssize_t k = 0; k < n; k++) a->second[from + k] = (REAL)(squares[k] / (double)batch);
+}
+
+WIDE static void NAMED(products_abreast)(const NAMED(Channels) *a, Py_ssize_t from, Py_ssize_t to) {
+    Py_ssize_t channels = a->s.channels, n = to - from;
+    double sums[NAMED(ABREAST)] = {0}, products[NAMED(ABREAST)] = {0};
+    for (Py_ssize_t b = 0; b < a->s.batch; b++)
+        SIMD for (Py_ssize_t k = 0; k < n; k++) {
+            REAL g = a->g[b * channels + from + k];
+            sums[k] += g;
+            products[k] += g * (a->x[b * channels + from + k] - a->means[from + k]);
+        }
+    for (Py_ssize_t k = 0; k < n; k++) a->first[from + k] = (REAL)sums[k], a->second[from + k] = (REAL)products[k];
+}
+
+/* The elements of one row from `from` on, up to `to` at most; where they end. */
+WIDE static Py_ssize_t NAMED(affine_abreast)(const NAMED(Channels) *a, Py_ssize_t from, Py_ssize_t to) {
+    Py_ssize_t c = from % a->s.channels, n = to - from < a->s.channels - c ? to - from : a->s.channels - c;
+    SIMD for (Py_ssize_t k = 0; k < n; k++) a->out[from + k] = a->x[from + k] * a->as[c + k] + a->ds[c + k];
+    return from + n;
+}
+
+WIDE static Py_ssize_t NAMED(mix_abreast)(const NAMED(Channels) *a, Py_ssize_t from, Py_ssize_t to) {
+    Py_ssize_t c = from % a->s.channels, n = to - from < a->s.channels - c ? to - from : a->s.channels - c;
+    SIMD for (Py_ssize_t k = 0; k < n; k++)
+        a->out[from + k] =
+            a->g[from + k] * a->as[c + k] + (a->x[from + k] - a->means[c + k]) * a->bs[c + k] + a->ds[c + k];
+    return from + n;
+}
+
+/* Calls a loop over channels that lie side by side, so many at a time. */
+#define ABREAST(LOOP)                                                                                                  \
+    if (a->s.places == 1) {                                                                                            \
+        for (Py_ssize_t c = from; c < to; c += NAMED(ABREAST))                                                         \
+            LOOP(a, c, to - c < NAMED(ABREAST) ? to : c + NAMED(ABREAST));                                             \
+        return;                                                                                                        \
+    }
+
 WIDE static void NAMED(moments_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
     const NAMED(Channels) *a = work;
+    ABREAST(NAMED(moments_abreast))
     Layout s = a->s;
     double count = (double)(s.batch * s.places);
     for (Py_ssize_t c = from; c < to; c++) {
@@ -28,6 +82,7 @@ WIDE static void NAMED(moments_part)(const void *work, Py_ssize_t from, Py_ssize
 WIDE static void NAMED(affine_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
     const NAMED(Channels) *a = work;
     Py_ssize_t places = a->s.places;
+    while (places == 1 && from < to) from = NAMED(affine_abreast)(a, from, to);
     for (Py_ssize_t r = from; r < to; r++) {
         const REAL *x = a->x + r * places, scale = a->as[r % a->s.channels], shift = a->ds[r % a->s.channels];
         REAL *out = a->out + r * places;
@@ -38,6 +93,7 @@ WIDE static void NAMED(affine_part)(const void *work, Py_ssize_t from, Py_ssize_
 /* For each channel the sum of g and that of g (x - mean). */
 WIDE static void NAMED(products_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
     const NAMED(Channels) *a = work;
+    ABREAST(NAMED(products_abreast))
     Layout s = a->s;
     for (Py_ssize_t c = from; c < to; c++) {
         double sum = 0.0, product = 0.0;
@@ -64,6 +120,7 @@ WIDE static void NAMED(products_part)(const void *work, Py_ssize_t from, Py_ssiz
 WIDE static void NAMED(mix_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
     const NAMED(Channels) *w = work;
     Py_ssize_t places = w->s.places;
+    while (places == 1 && from < to) from = NAMED(mix_abreast)(w, from, to);
     for (Py_ssize_t r = from; r < to; r++) {
         Py_ssize_t c = r % w->s.channels;
         const REAL *g = w->g + r * places, *x = w->x + r * places;
@@ -71,6 +128,8 @@ WIDE static void NAMED(mix_part)(const void *work, Py_ssize_t from, Py_ssize_t t
         SIMD for (Py_ssize_t i = 0; i < places; i++) out[i] = g[i] * a + (x[i] - mean) * b + d;
     }
 }
+
+#undef ABREAST
 
 /* Whether args[first] to args[last - 1] are vectors of one REAL for each channel. */
 INLINE int NAMED(vectors)(PyObject *const *args, int first, int last, Py_ssize_t channels) {

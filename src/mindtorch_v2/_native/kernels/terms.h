@@ -106,6 +106,12 @@ FUSED(softplus_backward, 2, 2, y * value > second ? x : x / (EXP(-(y * value)) +
 FUSED(log_sigmoid_backward, 2, 0, x / (EXP(y) + 1))
 FUSED(silu_backward, 2, 0, x * ((1 + y * (1 - 1 / (1 + EXP(-y)))) / (1 + EXP(-y))))
 
+#define TRUNC(X) _Generic((X), float: truncf, double: trunc)(X)
+#define SIZE(X) ((X) < 0 ? -(X) : (X))
+FUSED(cube, 1, 0, x * x * x)
+FUSED(frac, 1, 0, x - TRUNC(x))
+FUSED(bent, 1, 1, SIZE(x) > value ? (SIZE(x) - value * 0.5f) * value : SIZE(x) * 0.5f * SIZE(x))
+
 /* evenly(start, end, steps): so many numbers of float32 from start to end, each counted from the end that is nearer; None
  * for fewer than two, and for many. */
 static PyObject *evenly(PyObject *module, PyObject *const *args, Py_ssize_t count) {
