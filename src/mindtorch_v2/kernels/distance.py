@@ -28,7 +28,8 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: int | None = None)
     many = max(a.shape[-2], b.shape[-2]) > MATMUL_ROWS
     if p == 2 and (compute_mode == 1 or (compute_mode != 2 and many)):
         return _euclidean(a, b)
-    return np.concatenate([_norms(difference, p) for _, difference in _row_blocks(a, b)], axis=-2)
+    parts = [_norms(difference, p) for _, difference in _row_blocks(a, b)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
 
 
 def _checked_pair(x1: Array, x2: Array, p: float) -> tuple[Array, Array]:
@@ -43,13 +44,15 @@ def _checked_pair(x1: Array, x2: Array, p: float) -> tuple[Array, Array]:
     if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     try:
-        batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        batch = () if x1.ndim == x2.ndim == 2 else np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     except ValueError:
         raise broadcast_error(x1.shape[:-2], x2.shape[:-2]) from None
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if x1.dtype.itemsize < 4:
         raise not_implemented("cdist", x1.dtype)
+    if not batch:
+        return x1, x2
     return np.broadcast_to(x1, batch + x1.shape[-2:]), np.broadcast_to(x2, batch + x2.shape[-2:])
 
 

@@ -88,6 +88,8 @@ def _check_cdist(x1: Any, x2: Any, p: float) -> tuple[int, ...]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    if x1.ndim == x2.ndim == 2:
+        return ()
     try:
         return np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     except ValueError:
