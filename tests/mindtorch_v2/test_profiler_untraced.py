@@ -1,5 +1,6 @@
 """Functions of ops run without the tracer of Python functions, and their stacks are those of the code that calls them."""
 
+import ctypes
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -85,9 +86,27 @@ def test_a_hook_inside_of_an_engine_that_is_not_traced_has_its_own_stack() -> No
     assert entries.count(numbered(user_code, 1)[0]) == 2
 
 
-@pytest.mark.skipif(
+ON_PYTHON_3_11 = pytest.mark.skipif(
     _tap.HELPER is None or not _tap.HELPER.OPS_ARE_UNSEEN, reason="the interpreter evaluates ops itself"
 )
+
+
+@ON_PYTHON_3_11
+def test_the_interpreter_evaluates_frames_itself_when_no_stacks_are_recorded() -> None:
+    python = ctypes.pythonapi
+    python.PyInterpreterState_Get.restype = ctypes.c_void_p
+    python._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
+    interpreter = ctypes.c_void_p(python.PyInterpreterState_Get())
+    usual = ctypes.cast(python._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    found = []
+    for options in ({}, {"with_stack": True}):
+        with profile(**options):  # type: ignore[arg-type]
+            found.append(python._PyInterpreterState_GetEvalFrameFunc(interpreter) == usual)
+        found.append(python._PyInterpreterState_GetEvalFrameFunc(interpreter) == usual)
+    assert found == [True, True, False, True]
+
+
+@ON_PYTHON_3_11
 def test_the_tracer_does_not_meet_ops_called_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     original = _tap.NAMESPACE["WRAP"]
