@@ -253,3 +253,18 @@ def test_extremes_of_rows(shape, dtype):
         wanted = [np.nan if any(v != v for v in row) else pick(row) for row in rows]
         np.testing.assert_array_equal(function(x, -1).reshape(-1), wanted)
         assert function(x, -1, True).shape == (*shape[:-1], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("count", [513, 2048, 2049, 70_000])
+def test_bounds_hold_for_every_element_of_rows_and_of_what_is_left_over(dtype, count):
+    x = numbers(count).astype(dtype)
+    np.testing.assert_array_equal(passes.at_least(x, 2), np.where(x < 2, 2, x))
+    np.testing.assert_array_equal(passes.at_most(x, 2), np.where(x > 2, 2, x))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_block_of_bounds_begins_where_a_line_of_the_cache_does(dtype):
+    block = passes._bound(1.5, np.empty(1000, dtype))
+    assert block.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(block, np.full(1000, 1.5, dtype))

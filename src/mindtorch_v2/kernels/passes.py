@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._floating import spreading
 from .compiled import C, order_of, stand_in
 
 BLOCK = 1 << 16  # elements: an input, a result and a temporary of float32 fill most of a second-level cache
@@ -122,8 +123,18 @@ def _bound(bound: Any, x: Array) -> Array:
     if block is None:
         if len(_blocks) > 16:
             _blocks.clear()
-        block = _blocks[key] = np.full(BLOCK, bound, x.dtype)
+        block = _blocks[key] = _full_line_by_line(bound, x.dtype)
     return block[: x.size]
+
+
+_LINE = 64  # bytes: a vector that lies in one line of the cache is read in half the time
+
+
+def _full_line_by_line(value: Any, dtype: Any) -> Array:
+    """A block full of a number, which begins where a line of the cache does."""
+    room = np.full(BLOCK + _LINE // dtype.itemsize, value, dtype)
+    first = -room.ctypes.data % _LINE // dtype.itemsize
+    return room[first : first + BLOCK]
 
 
 def raise_to(x: Array, low: Any, out: Array | None = None) -> Array:
@@ -136,7 +147,7 @@ def cut_to(x: Array, high: Any, out: Array | None = None) -> Array:
     return np.minimum(x, _bound(high, x), out=out)
 
 
-_WIDE = 1 << 14  # elements: a row of bounds that is read again and again from the cache
+_WIDE = 1 << 11  # elements: a row of bounds that is read again and again from the first-level cache
 
 
 def _limited(ufunc: Any, x: Any, bound: Any, out: Any) -> Any:
@@ -151,7 +162,8 @@ def _limited(ufunc: Any, x: Any, bound: Any, out: Any) -> Any:
     whole = flat.size - flat.size % _WIDE
     if whole:
         rows = flat[:whole].reshape(-1, _WIDE)
-        ufunc(rows, _bound(bound, flat[:_WIDE]), out=target[:whole].reshape(-1, _WIDE))
+        with spreading(_WIDE):
+            ufunc(rows, _bound(bound, flat[:_WIDE]), out=target[:whole].reshape(-1, _WIDE))
     if whole < flat.size:
         rest = flat[whole:]
         ufunc(rest, _bound(bound, rest), out=target[whole:])
