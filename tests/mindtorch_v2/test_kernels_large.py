@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, normalize, passes, reduce, smooth
+from mindtorch_v2.kernels import arithmetic, depthwise, grid_sample, normalize, passes, reduce, smooth, softmax, totals
 from mindtorch_v2.kernels.activation import hardswish, prelu
 from mindtorch_v2.kernels.packed import multiplier
 from mindtorch_v2.kernels.totals import dot_rows, total
@@ -268,3 +268,18 @@ def test_a_block_of_bounds_begins_where_a_line_of_the_cache_does(dtype):
     block = passes._bound(1.5, np.empty(1000, dtype))
     assert block.ctypes.data % 64 == 0
     np.testing.assert_array_equal(block, np.full(1000, 1.5, dtype))
+
+
+@pytest.mark.parametrize("width", [3, 20, 256, 300, 1000, 1021])
+@pytest.mark.parametrize("limit", [0, 1 << 21])
+def test_rows_in_the_cache_and_out_of_it_have_the_same_sums(width, limit, monkeypatch):
+    monkeypatch.setattr(totals, "IN_CACHE", limit)
+    x = numbers(40 * width, scale=1.0).reshape(40, width)
+    np.testing.assert_allclose(totals.row_sums(x), x.astype(np.float64).sum(1), rtol=1e-5, atol=1e-4)
+
+
+def test_gradients_of_log_softmax_by_blocks_of_rows_are_those_of_each_row(monkeypatch):
+    monkeypatch.setattr(softmax, "BLOCK", 1 << 12)
+    y, g = numbers(5 * 2000, scale=1.0).reshape(5, 2000), numbers(5 * 2000, 1, 1.0).reshape(5, 2000)
+    found = softmax._log_softmax_backward_in_blocks(g, y)
+    np.testing.assert_allclose(found, g - np.exp(y) * g.sum(1, keepdims=True), rtol=1e-5, atol=1e-4)

@@ -127,7 +127,7 @@ def _bound(bound: Any, x: Array) -> Array:
     return block[: x.size]
 
 
-_LINE = 64  # bytes: a vector that lies in one line of the cache is read in half the time
+_LINE = 64  # bytes: a vector that lies across two lines of the cache is read twice
 
 
 def _full_line_by_line(value: Any, dtype: Any) -> Array:

@@ -176,11 +176,11 @@ def log_softmax_backward_data(grad: Array, output: Array, dim: int) -> Array:
 def _log_softmax_backward_in_blocks(g: Array, y: Array) -> Array:
     """``g - exp(y) * g.sum(-1)``, rows that stay in the cache at a time."""
     gs, ys = g.reshape(-1, g.shape[-1]), y.reshape(-1, y.shape[-1])
-    result = np.empty_like(ys)
+    result, sums = np.empty_like(ys), row_sums(gs).astype(y.dtype, copy=False)[:, None]
     for part in _blocks(ys):
         rows = np.exp(ys[part], out=result[part])
         with spreading(ys.shape[1]):
-            rows *= row_sums(gs[part]).astype(y.dtype, copy=False)[:, None]
+            rows *= sums[part]
         np.subtract(gs[part], rows, out=rows)
     return result.reshape(y.shape)
 

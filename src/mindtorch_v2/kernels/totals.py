@@ -23,6 +23,10 @@ COLUMN_TERMS = 128
 ROW_TERMS = 256
 # einsum keeps more sums side by side, and takes a third of the time of the product for rows longer than that.
 EINSUM_TERMS = 512
+# BLAS goes through several rows at once. Of more elements than these, which come from memory, einsum takes a third of the
+# time, as it goes straight through them; but it starts anew for each row, which costs more for short ones.
+IN_CACHE = 1 << 21
+SHORT = 16
 # So many elements are folded into one matrix, whose columns' sums then stay in the cache.
 SLAB = 1 << 20
 ONES = {np.dtype(t): np.ones(ROW_TERMS, t) for t in (np.float32, np.float64)}
@@ -38,7 +42,7 @@ def reduced(
 def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum of ``a`` over ``axes`` (all when None) in the type of ``a``."""
     ones = ONES.get(a.dtype)
-    if ones is not None and a.ndim <= 2 and a.flags.c_contiguous:
+    if ones is not None and a.ndim <= 2 and a.size <= IN_CACHE and a.flags.c_contiguous:
         # One product with ones takes half the time of a call of ``reduce``.
         if a.ndim == 2 and axes == (1,) and a.shape[1] <= ROW_TERMS:
             summed: Array = a.dot(ones[: a.shape[1]])
@@ -170,7 +174,7 @@ def _sum_middle(a: Array) -> Array:
 def row_sums(a: Array) -> Array:
     """The sum of each row of a matrix of floats; it may come in float64."""
     rows, n = a.shape
-    if n <= ROW_TERMS:
+    if n < SHORT or (n <= ROW_TERMS and a.size <= IN_CACHE):
         return np.asarray(a.dot(ONES[a.dtype][:n]))
     if a.strides[1] != a.itemsize:
         return np.asarray(np.add.reduce(a, axis=1))
