@@ -34,6 +34,9 @@ values = torch.randn(1000000)
 """
 LSTM = "net = torch.nn.LSTM(128, 256); x = torch.randn(32, 16, 128)"
 GRU = LSTM.replace("LSTM", "GRU")
+FEW_CHANNELS = "x, w = torch.randn(32, 16, 32, 32), torch.randn(16, 16, 3, 3) * 0.05; F = torch.nn.functional"
+FIVE = "x, w = torch.randn(16, 16, 32, 32), torch.randn(32, 16, 5, 5) * 0.05; F = torch.nn.functional"
+FEATURES = "x, g, w, b = *torch.randn(2, 4096, 256), torch.ones(256), torch.zeros(256); F = torch.nn.functional"
 
 
 def with_gradient(setup: str, names: str = "x") -> str:
@@ -43,6 +46,9 @@ def with_gradient(setup: str, names: str = "x") -> str:
 LARGE = [
     Case("add 1M", "x + y", MILLION, 1.1),
     Case("mul 1M", "x * y", MILLION, 1.1),
+    Case("add 1M, a row", "x + y[0]", MILLION, 1.1),
+    Case("mul 1M, a column", "x * y[:, :1]", MILLION, 1.1),
+    Case("clamp 1M", "x.clamp(-1, 1)", MILLION, 1.5),
     Case("exp 1M", "torch.exp(x)", MILLION, 1.1),
     Case("tanh 1M", "torch.tanh(x)", MILLION, 1.1),
     Case("gelu 1M", "F(x)", f"{MILLION}; F = torch.nn.functional.gelu", 1.1),
@@ -93,6 +99,18 @@ LARGE = [
         with_gradient(CONV, "x w b"),
         1.6,
     ),
+    Case(
+        "conv2d 3×3 16 ch 32×32 b32, forward + backward",
+        "y = F.conv2d(x, w, padding=1); y.backward(y.detach())",
+        with_gradient(FEW_CHANNELS, "x w"),
+        1.6,
+    ),
+    Case(
+        "conv2d 5×5 16 → 32 ch 32×32 b16, forward + backward",
+        "y = F.conv2d(x, w, padding=2); y.backward(y.detach())",
+        with_gradient(FIVE, "x w"),
+        1.6,
+    ),
     Case("max_pool2d 2×2", "F.max_pool2d(x, 2)", IMAGES, 1.0),
     Case("max_pool2d 3×3 stride 2", "F.max_pool2d(x, 3, 2, 1)", IMAGES, 1.0),
     Case(
@@ -119,6 +137,12 @@ LARGE = [
         "F.batch_norm(x, mean, var, w, b, True).backward(g)",
         with_gradient(NORM, "x w b") + "; g = torch.randn(8, 64, 56, 56)",
         1.0,
+    ),
+    Case(
+        "batch_norm 4096×256, forward + backward",
+        "F.batch_norm(x, None, None, w, b, True).backward(g)",
+        with_gradient(FEATURES, "x w b"),
+        1.6,
     ),
     Case("embedding 4096×256", "F.embedding(index, table)", WORDS, 2.0),
     Case(

@@ -120,11 +120,43 @@ def step():
     optimizer.step()
 """
 
+LENET = """
+nn, F = torch.nn, torch.nn.functional
+net = nn.Sequential(
+    nn.Conv2d(1, 6, 5, padding=2), nn.Sigmoid(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 5), nn.Sigmoid(), nn.AvgPool2d(2),
+    nn.Flatten(), nn.Linear(400, 120), nn.Sigmoid(), nn.Linear(120, 84), nn.Sigmoid(), nn.Linear(84, 10),
+)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,))
+def step():
+    optimizer.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    optimizer.step()
+"""
+
+AUTOENCODER = """
+nn, F = torch.nn, torch.nn.functional
+net = nn.Sequential(
+    nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
+    nn.Conv2d(32, 64, 7), nn.ReLU(), nn.ConvTranspose2d(64, 32, 7), nn.ReLU(),
+    nn.ConvTranspose2d(32, 16, 3, stride=2, padding=1, output_padding=1), nn.ReLU(),
+    nn.ConvTranspose2d(16, 1, 3, stride=2, padding=1, output_padding=1), nn.Sigmoid(),
+)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+x = torch.rand(64, 1, 28, 28)
+def step():
+    optimizer.zero_grad()
+    F.mse_loss(net(x), x).backward()
+    optimizer.step()
+"""
+
 CASES = [
     Case("MLP 784-256-10, batch 64", "step()", MLP, 0.8),
     Case("tiny GPT, 2 layers, 128 wide, 64 tokens, batch 8", "step()", GPT, 1.2),
     Case("LSTM language model, 2 layers, 128 wide, 35×20", "step()", LSTM, 1.5),
     Case("small CNN, 28×28, batch 64", "step()", CNN, 1.6),
+    Case("LeNet, 28×28, batch 64", "step()", LENET, 1.6),
+    Case("convolutional autoencoder, 28×28, batch 64", "step()", AUTOENCODER, 1.6),
     Case("VAE 784-400-20, batch 64", "step()", VAE, 1.0),
 ]
 
