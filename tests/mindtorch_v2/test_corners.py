@@ -84,3 +84,56 @@ def test_quantiles_of_a_number_have_no_dimension_to_keep() -> None:
 @pytest.mark.parametrize("decimals", [400, -400])
 def test_rounding_to_more_decimals_than_there_are_gives_nan(decimals: int) -> None:
     assert torch.round(torch.tensor([1.5]), decimals=decimals).isnan().all()
+
+
+# --- recorded or not --------------------------------------------------------------------------------------------------
+
+
+def _bits(call: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], mode: Any) -> list[bytes]:
+    """A result and the gradients of what it was made from, bit by bit."""
+    torch.manual_seed(3)
+    inputs = [torch.rand(*shape).add(0.01).requires_grad_() for shape in shapes]
+    with mode():
+        result = call(*inputs)
+        result.backward(torch.full_like(result, 0.1))
+    return [t.numpy().tobytes() for t in (result.detach(), *(x.grad for x in inputs if x.grad is not None))]
+
+
+LOSSES: list[Callable[..., Any]] = [
+    getattr(torch.nn.functional, name) for name in "mse_loss l1_loss huber_loss smooth_l1_loss soft_margin_loss".split()
+]
+
+
+@pytest.mark.parametrize("n", [14, 59, 300, 5000])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_losses_are_the_same_to_the_last_bit_while_recorded(loss: Any, reduction: str, n: int) -> None:
+    def call(x: Any, y: Any) -> Any:
+        return loss(x * 1.09, y.detach() * 0.99, reduction=reduction)
+
+    assert _bits(call, ((n,), (n,)), profile) == _bits(call, ((n,), (n,)), torch.enable_grad)
+
+
+@pytest.mark.parametrize("n", [14, 59, 300, 5000])
+@pytest.mark.parametrize("shape", [(1,), (3,)])
+def test_gradients_of_what_was_spread_are_the_same_to_the_last_bit_while_recorded(shape: tuple[int], n: int) -> None:
+    shapes = ((n, 3), shape)
+    assert _bits(torch.mul, shapes, profile) == _bits(torch.mul, shapes, torch.enable_grad)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_deviations_are_the_same_to_the_last_bit_while_recorded(name: str, dim: int) -> None:
+    def call(x: Any) -> Any:
+        return getattr(x, name)(dim)
+
+    assert _bits(call, ((17, 23),), profile) == _bits(call, ((17, 23),), torch.enable_grad)
+
+
+@pytest.mark.parametrize("width", [3, 6])
+def test_windows_of_padding_alone_have_no_gradient_to_give(width: int) -> None:
+    x = torch.arange(6.0 * width).reshape(1, 2, 3, width).requires_grad_()
+    largest = torch.nn.functional.max_pool2d(x, 2, stride=1, padding=1, dilation=4)
+    assert (largest == -math.inf).all()
+    largest.sum().backward()
+    assert x.grad.count_nonzero() == 0

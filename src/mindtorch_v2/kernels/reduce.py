@@ -29,6 +29,7 @@ FLOAT32 = np.dtype(np.float32)
 
 # Up to this many elements all is in the calls.
 FEW = 256
+FEW_MOMENTS = 4096  # and up to this many the compiled loop finds variances
 
 # ---------------------------------------------------------------------------------------------------- axes and types
 
@@ -338,14 +339,27 @@ def aminmax(a: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Ar
 def var(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
     """Variance with divisor ``n - correction``; the variance of complex numbers is real."""
     _require_continuous("std and var", a)
-    return _narrow_real(_moments("var", a, dim, correction, keepdim)[0], a.dtype)
+    few = _spread_of_few(a, dim, correction, keepdim, False)
+    return few if few is not None else _narrow_real(_moments("var", a, dim, correction, keepdim)[0], a.dtype)
 
 
 def std(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
     """Square root of ``var``."""
     _require_continuous("std and var", a)
+    few = _spread_of_few(a, dim, correction, keepdim, True)
+    if few is not None:
+        return few
     variance = _moments("std", a, dim, correction, keepdim)[0]
     return _narrow_real(np.sqrt(variance, out=variance), a.dtype)
+
+
+def _spread_of_few(a: Array, dim: Dim, correction: float, keepdim: bool, root: bool) -> Any:
+    """What the compiled loop for few elements finds, so that they have one value whichever way led here; or None."""
+    if C is None or not 0 < a.size <= FEW_MOMENTS or not (a.dtype is _F32 or a.dtype is _F64):
+        return None
+    if isinstance(dim, (tuple, list)) and len(dim) == 1:
+        dim = dim[0]
+    return C.variance(a, dim, keepdim, correction, root) if dim is None or type(dim) is int else None
 
 
 def var_mean(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from .._tensor import Tensor, make
 from ..autograd.engine import door
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.node import AccumulateGrad, Node
-from ..kernels.totals import total
+from ..kernels.reduce import sum as sum_array
 from . import arithmetic, creation, join, part, view
 from .convert import to_dtype
 from .reduce import F32, sum_over
@@ -35,7 +35,7 @@ def _rows_added_up(gradient: Tensor) -> Tensor:
     """The gradient of a row that went to all of them, as a bias does."""
     a = gradient._a
     if type(gradient) is Tensor and a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled():
-        return make(total(a, (0,)))  # where only values count
+        return make(sum_array(a, 0))  # where only values count
     return view._view.function(sum_over(gradient, (0,), True), size=a.shape[1:])
 
 

@@ -19,19 +19,21 @@ from .._tensor import make
 from ..kernels import activation
 from ..kernels.arithmetic import clamp
 from ..kernels.checks import not_implemented, type_name
-from ..kernels.compiled import C, stand_in
+from ..kernels.compiled import C, exp, stand_in
 from ..kernels.passes import FLOATS, at_least, number
 from ..kernels.precision import is_half
 from ..kernels.smooth import bent, log1p
-from ..kernels.totals import total
 from . import composed
 from .arithmetic import minus, plus, times
 from .creation import empty_like, zeros_like
 from .distance import pairwise_distance
 from .gates import log_sigmoid
 from .network import composite, op
+from .reduce import _mean, _sum
 
 NONE, MEAN, SUM = 0, 1, 2
+_average: Any = _mean.kernel
+_total: Any = _sum.kernel
 _add, _subtract, _multiply, _negative = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.negative))
 
 
@@ -46,10 +48,9 @@ def per_element(g: Any, count: int, reduction: int) -> Any:
 
 
 def reduced_array(loss: Any, reduction: int) -> Any:
-    """`reduce_loss` of an array."""
-    if reduction == MEAN:
-        return total(loss) / loss.dtype.type(loss.size) if loss.size else loss.dtype.type(np.nan)
-    return total(loss) if reduction == SUM else loss
+    """`reduce_loss` of an array, by the kernels of those ops: recorded, they run themselves."""
+    loss = np.asarray(loss)
+    return loss if reduction == NONE else np.asarray((_average if reduction == MEAN else _total)(loss, None))
 
 
 def _are_alike(arrays: tuple[Any, ...]) -> bool:
@@ -128,7 +129,7 @@ def _value(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.
     d, result = _difference(x, target)
     if result.kind in "biu":
         raise not_implemented(curve.name, result)
-    return np.asarray(reduced_array(curve.value(d, number), reduction)).astype(result, copy=False)
+    return reduced_array(curve.value(d, number).astype(result, copy=False), reduction)
 
 
 def _value_calls(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
@@ -283,7 +284,7 @@ def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> An
             raise RuntimeError(f"Found dtype {type_name(other.dtype)} but expected {type_name(x.dtype)}")
     few = None if C is None else C.binary_losses(x, target)
     if few is not None:
-        return np.asarray(reduced_array(few if weight is None else few * weight, reduction))
+        return reduced_array(few if weight is None else few * weight, reduction)
     (x, target, weight), result = promoted(x, target, weight)
     if x.size and not _are_probabilities(x):
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -292,7 +293,7 @@ def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> An
     loss = _subtract(_multiply(_subtract(target, number(1, target.dtype)), wrong), _multiply(target, right))
     if weight is not None:
         loss = loss * weight
-    return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
+    return reduced_array(loss.astype(result, copy=False), reduction)
 
 
 def _cross_entropy_slope(g: Any, x: Any, target: Any, weight: Any, reduction: int) -> Any:
@@ -363,7 +364,7 @@ def _logits_array(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: 
     loss = _add(_multiply(1 - target, x), loss)
     if weight is not None:
         loss = loss * weight
-    return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
+    return reduced_array(loss.astype(result, copy=False), reduction)
 
 
 def _logits_calls(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
@@ -506,8 +507,8 @@ triplet_margin_loss = _triplet_margin_loss.function
 
 def _soft_margin_array(x: Any, target: Any, reduction: int) -> Any:
     (x, target), result = promoted(x, target)
-    loss = np.log1p(np.exp(-target * x))
-    return np.asarray(reduced_array(loss, reduction)).astype(result, copy=False)
+    loss = log1p(exp(-target * x))
+    return reduced_array(loss.astype(result, copy=False), reduction)
 
 
 def _soft_margin_gradient(g: Any, x: Any, target: Any, reduction: int) -> Any:

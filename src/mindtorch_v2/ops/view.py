@@ -28,7 +28,7 @@ from ..autograd.graph import edge
 from ..autograd.methods import cut
 from ..kernels.compiled import F32, C, unsqueezed
 from ..kernels.compiled import reshape as quick_reshape
-from ..kernels.totals import total
+from ..kernels.reduce import sum as sum_array
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
 
@@ -495,7 +495,8 @@ def sum_to_size(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     lead = len(from_) - len(to)
     dims = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(to) if n == 1 and from_[i + lead] != 1)
     if dims and type(g) is Tensor and g._a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled():
-        return make(total(g._a, dims).reshape(to))  # where only values count
+        summed_array = sum_array(g._a, dims[0] if len(dims) == 1 else dims)  # where only values count
+        return make(summed_array.reshape(to))
     summed = g.sum(dims, keepdim=True) if dims else g
     return _view.function(summed, size=to) if lead else summed
 
