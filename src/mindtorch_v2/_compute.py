@@ -124,9 +124,9 @@ def operand_rank(value: Any) -> tuple[int, dtype]:
 
 def compute_elementwise(op: Op, given: tuple[Any, ...]) -> Any:
     """Promote the operands, compute, and give the result its dtype."""
-    common, compute, result = elementwise_types(op, given)
+    types = common, compute, result = elementwise_types(op, given)
     pairs = zip(op.schema.arguments, given, strict=True)
-    values = [operand(v, compute) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
+    values = [prepared(op, v, types) if a.is_tensor or a.name in op.promotes else v for a, v in pairs]
     r = _call_elementwise(op, values, common)
     return cast(r, result.np) if compute is not result and r.dtype == compute.np else r
 
@@ -173,6 +173,18 @@ def _meta_result(kernel: Callable[..., Any], values: list[Any]) -> Any:
     shape = np.broadcast_shapes(*(v.shape for v in values if isinstance(v, np.ndarray)))
     sample = kernel(*(np.ones((), v.dtype) if isinstance(v, np.ndarray) else v for v in values))
     return laid_out(shape, as_array(sample).dtype, values)
+
+
+def prepared(op: Op, value: Any, types: tuple[dtype, dtype, dtype]) -> Any:
+    """An operand in the type that is computed in. Where its own is of 16 bits, operands are rounded to those; but products
+    and quotients take numbers as they are."""
+    common, compute, result = types
+    if common is not result or result is compute or value is None:
+        return operand(value, compute)
+    is_number = not isinstance(value, Tensor) or not value._a.ndim
+    if is_number and op.ufunc in (np.multiply, np.true_divide):
+        return operand(value, compute)
+    return cast(operand(value, common), compute.np)
 
 
 def operand(value: Any, d: dtype) -> Any:

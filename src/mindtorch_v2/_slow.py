@@ -10,7 +10,7 @@ from numpy import may_share_memory, ndarray
 from . import _tap
 from ._change import composite_out, evaluate_out, mutate, write_result
 from ._codegen import COMPUTED_IN_OUT, MISSING, requires_dtype
-from ._compute import check_arguments, compute, operand, promoted, result_type, wrap, wrap_view
+from ._compute import check_arguments, compute, prepared, promoted, result_type, wrap, wrap_view
 from ._dtype import dtype, get_default_dtype
 from ._errors import no_memory
 from ._floating import quiet
@@ -78,8 +78,7 @@ class _Plan(NamedTuple):
 
     kernel: Callable[..., Any]
     operands: tuple[bool, ...]  # which arguments are brought to the common type
-    compute: dtype
-    result: dtype
+    types: tuple[dtype, dtype, dtype]  # the common one, the one to compute in, that of the result
 
 
 _plans: dict[tuple[Any, ...], _Plan | None] = {}
@@ -139,10 +138,10 @@ def _make_plan(op: Op, args: tuple[Any, ...]) -> _Plan | None:
         check_arguments(op, given)
         if _is_by_types(op.check):
             op.check(*given)  # type: ignore[misc]
-        _, compute_type, result = promoted(op, [v for v, yes in zip(given, operands, strict=True) if yes])
+        types = promoted(op, [v for v, yes in zip(given, operands, strict=True) if yes])
     except (TypeError, ValueError, RuntimeError):
         return None
-    return None if kernel is None else _Plan(stand_in(kernel), operands, compute_type, result)
+    return None if kernel is None else _Plan(stand_in(kernel), operands, types)
 
 
 def _carry_out(op: Op, plan: _Plan, given: tuple[Any, ...]) -> Any:
@@ -150,10 +149,11 @@ def _carry_out(op: Op, plan: _Plan, given: tuple[Any, ...]) -> Any:
         if op.check is not None and not _is_by_types(op.check):
             op.check(*given)
         with quiet():
-            values = [operand(v, plan.compute) if yes else v for v, yes in zip(given, plan.operands)]
+            values = [prepared(op, v, plan.types) if yes else v for v, yes in zip(given, plan.operands)]
             made = as_array(plan.kernel(*values))
-            if plan.compute is not plan.result and made.dtype == plan.compute.np:
-                made = cast(made, plan.result.np)
+            _, wide, result = plan.types
+            if wide is not result and made.dtype == wide.np:
+                made = cast(made, result.np)
     except (TypeError, ValueError, RuntimeError, MemoryError):
         return None
     return make(made)

@@ -137,3 +137,28 @@ def test_windows_of_padding_alone_have_no_gradient_to_give(width: int) -> None:
     assert (largest == -math.inf).all()
     largest.sum().backward()
     assert x.grad.count_nonzero() == 0
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_nan_is_the_extreme_that_has_the_gradient(name: str) -> None:
+    x = torch.tensor([math.nan, 1.0, math.nan], requires_grad=True)
+    getattr(x, name)().backward()
+    assert x.grad.tolist() == [0.5, 0.0, 0.5]
+
+
+def test_an_infinite_log_sum_has_the_gradient_of_its_formula() -> None:
+    x = torch.tensor([math.inf, 1.0, 2.0], requires_grad=True)
+    x.logsumexp(0).backward()
+    assert x.grad[0].isnan()
+    assert x.grad[1:].tolist() == [0.0, 0.0]
+
+
+def test_operands_are_rounded_to_sixteen_bits_before_they_are_added() -> None:
+    x = torch.tensor([1.0, 2.5], dtype=torch.bfloat16)
+    assert (x + torch.tensor([257, 1001])).tolist() == [256.0, 1004.0]
+    assert (x - 257.3).tolist() == [-256.0, -256.0]
+    assert (x * 257.3).tolist() == [258.0, 644.0]
+
+
+def test_real_tensors_are_their_own_conjugates() -> None:
+    assert torch.tensor([True]).conj_physical_().tolist() == [True]

@@ -66,7 +66,7 @@ def conj_physical(self: Any, out: Any = None) -> Any:
 
 conj_physical_ = Op(
     "conj_physical_(Tensor self) -> Tensor",
-    lambda a: np.conj(a, out=a),
+    lambda a: np.conj(a, out=a) if a.dtype.kind == "c" else a,
     kind="mutate",
     node="ConjPhysicalBackward1",
     formulas={"self": lambda g: g.conj_physical()},

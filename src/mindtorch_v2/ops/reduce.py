@@ -251,6 +251,13 @@ def _shared_gradient(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) ->
     return restored(g, sizes, dim, keepdim) * chosen / count
 
 
+def _extreme_gradient(g: Any, self: Any, result: Any) -> Any:
+    """The same over all elements, where a nan is the extreme."""
+    is_nan = not result.is_meta and result.isnan().item()
+    chosen = self.isnan() if is_nan else self == result
+    return g * chosen / chosen.sum()
+
+
 def _picked_gradient(g: Any, sizes: tuple[int, ...], dim: int, indices: Any, keepdim: bool) -> Any:
     """The gradient goes to the element that was picked."""
     if not sizes:
@@ -266,7 +273,7 @@ def _extreme_rows(name: str, whole: Any, along: Any, over: Any, pairwise: str, q
         f"{name}(Tensor self) -> Tensor",
         node=f"{name.title()}Backward1",
         fast=(few.FOR_ALL, quick[0]),
-        self=lambda g, self, result: _shared_gradient(g, self, result, None, False),
+        self=_extreme_gradient,
     )(lambda a: whole(a))
     by_dim = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -347,17 +354,11 @@ def _aminmax(a: Any, dim: Any, keepdim: bool) -> Any:
     "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
     fast=(few.FOR_LOGSUMEXP, few.logsumexp),
     self=lambda g, self, result, dim, keepdim: (
-        restored(g, self._a.shape, dim, keepdim)
-        * (self - _finite(restored(result, self._a.shape, dim, keepdim))).exp().conj()
+        restored(g, self._a.shape, dim, keepdim) * (self - restored(result, self._a.shape, dim, keepdim)).exp().conj()
     ),
 )
 def _logsumexp(a: Any, dim: Any, keepdim: bool) -> Any:
     return kernels.logsumexp(a, dim, keepdim)
-
-
-def _finite(t: Any) -> Any:
-    """Infinite log-sums as zero: their elements have no gradient to share."""
-    return t.masked_fill(t.isinf(), 0) if np.isinf(t._a).any() else t
 
 
 def _norm_gradient(g: Any, self: Any, p: float, dim: Any, keepdim: bool, result: Any) -> Any:

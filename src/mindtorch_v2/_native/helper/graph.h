@@ -88,7 +88,7 @@ static int fits(PyObject *node, PyObject *gradient) {
     if (Py_TYPE(node) == given.leaf) {
         Array *there = *(Array **)((char *)node + given.leaf_array_offset);
         return Py_TYPE(there) == ndarray && array->dtype == there->dtype && array->ndim == there->ndim &&
-               !memcmp(array->shape, there->shape, array->ndim * sizeof *array->shape);
+               (!array->ndim || !memcmp(array->shape, there->shape, array->ndim * sizeof *array->shape));
     }
     PyObject *shape = *(PyObject **)((char *)node + given.node_offsets[3]);
     return array->dtype == *(PyObject **)((char *)node + given.node_offsets[4]) && shape && same_shape(array, shape);
