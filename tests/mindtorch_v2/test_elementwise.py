@@ -46,12 +46,18 @@ def test_values(name: str) -> None:
     close(result, ROWS[name]["value"])
 
 
+# Where half precision is elsewhere, in torch too: its 0.4 is a little less, and the remainder jumps.
+HALF_VALUES = {"x%0.4": {4: 0.00048828125}}
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_float32_and_float16_are_as_close_as_they_can_be(name: str) -> None:
-    want = ROWS[name]["value"]
+    want = np.array(ROWS[name]["value"])
     single, _ = evaluate(name, torch.float32)
     close(single, want, 2e-5)
     half, _ = evaluate(name, torch.float16)
+    for place, value in HALF_VALUES.get(name, {}).items():
+        want[place] = value
     np.testing.assert_allclose(half.detach().numpy(), want, rtol=4e-2, atol=1e-2)
 
 
