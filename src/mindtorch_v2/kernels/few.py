@@ -96,8 +96,10 @@ def sum_dim(a: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if type(dim) is int:
         return _or_refused(C.add_up(a, dim, keepdim))
     if len(dim) == 1:
-        return _or_refused(C.add_up(a, dim[0], keepdim))
-    made = C.add_up(a, None, False) if not keepdim and len(dim) == a.ndim and tuple(dim) == _IN_TURN[a.ndim] else None
+        made = C.add_up(a, dim[0], keepdim)
+    else:
+        whole = not keepdim and len(dim) == a.ndim and tuple(dim) == _IN_TURN[a.ndim]
+        made = C.add_up(a, None, False) if whole else None
     return np.asarray(_add(a, tuple(dim), None, None, keepdim), order="C") if made is None else made
 
 
