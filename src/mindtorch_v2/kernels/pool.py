@@ -122,21 +122,12 @@ def max_pool_backward(
 ) -> Array:
     """Gradient of ``max_pool_forward`` with respect to its input of shape ``x_shape``."""
     pool = _Pool(kernel, stride, padding, dilation, x_shape[-len(kernel) :], grad.shape[-len(kernel) :])
-    met = _windows_with_input(pool) if max(dilation) > 1 else []
-    if not all(windows.all() for windows in met):
-        # What is greatest among padding alone is no element of the input.
-        keep = functools.reduce(np.logical_and, np.ix_(*met))
+    places = math.prod(pool.space)
+    # With gaps between its elements a window may have padding alone, and name a place outside: it has no gradient.
+    if max(dilation) > 1 and indices.size and indices.max() >= places:
+        keep = indices < places
         return _scatter(np.where(keep, grad, 0), np.where(keep, indices, 0), x_shape, pool.space, apart=False)
     return _scatter(grad, indices, x_shape, pool.space, pool.apart)
-
-
-def _windows_with_input(pool: _Pool) -> list[Array]:
-    """Along each axis, which windows have an element of the input in them; with gaps they may have padding alone."""
-    found = []
-    for kernel, stride, padding, dilation, size, count in zip(*pool):
-        at = np.arange(count)[:, None] * stride - padding + np.arange(kernel) * dilation
-        found.append(((at >= 0) & (at < size)).any(1))
-    return found
 
 
 @widened
