@@ -1,12 +1,11 @@
-"""Owns reductions to one value per slice: sums, means, products, extremes, variances, norms, truth values and counts.
+"""Owns reductions to one value per slice: sums, means, products, extremes, norms, truth values and counts.
 
-``dim`` is an int, a sequence of ints or None for all; order statistics live in ``rank``.
+``dim`` is an int, a sequence of ints or None for all; variances live in ``moments``, order statistics in ``rank``.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -17,7 +16,7 @@ from .checks import is_float, not_implemented, type_name
 from .compiled import C, stand_in
 from .passes import number
 from .precision import narrow, wide
-from .totals import COLUMN_TERMS, ONES, SMALL, Array, reduced, reduced_shape, sum_of_squares, total
+from .totals import SMALL, Array, reduced, reduced_shape, sum_of_squares, total
 
 DType: TypeAlias = np.dtype[Any]
 Dim: TypeAlias = int | Sequence[int] | None
@@ -29,7 +28,6 @@ FLOAT32 = np.dtype(np.float32)
 
 # Up to this many elements all is in the calls.
 FEW = 256
-FEW_MOMENTS = 4096  # and up to this many the compiled loop finds variances
 
 # ---------------------------------------------------------------------------------------------------- axes and types
 
@@ -62,7 +60,7 @@ _divide, _multiply = stand_in(np.divide), stand_in(np.multiply)
 _square, _sqrt = stand_in(np.square), stand_in(np.sqrt)
 
 
-def _plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
+def plain_axis(a: Array, dim: Dim, dtype: DType | None) -> int | None:
     """The axis of a small reduction over one dimension, for which the usual questions take longer than all the rest."""
     if type(dim) is tuple and len(dim) == 1:
         dim = dim[0]
@@ -86,11 +84,11 @@ def _plain_tail(a: Array, dim: Dim, dtype: DType | None) -> int:
 def _tail_added_up(a: Array, n: int, keepdim: bool) -> Array:
     """The sum over the last ``n`` dimensions of few floats."""
     kept = a.shape[: a.ndim - n]
-    summed = _added_up(a.reshape(*kept, -1), len(kept), False)
+    summed = added_up(a.reshape(*kept, -1), len(kept), False)
     return summed.reshape(kept + (1,) * n) if keepdim else summed
 
 
-def _added_up(a: Array, axis: int, keepdim: bool) -> Array:
+def added_up(a: Array, axis: int, keepdim: bool) -> Array:
     """``add.reduce`` of few floats, in the same order."""
     made = None if C is None else C.add_up(a, axis, keepdim)
     return np.asarray(_add(a, axis, None, None, keepdim)) if made is None else made
@@ -101,9 +99,9 @@ def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None
     if dtype is None and type(dim) is int and a.ndim == 2 and a.size >= SMALL and (a.dtype is _F32 or a.dtype is _F64):
         if dim in (0, 1):
             return total(a, (dim,), keepdim)
-    axis = _plain_axis(a, dim, dtype)
+    axis = plain_axis(a, dim, dtype)
     if axis is not None:
-        return _added_up(a, axis, keepdim)
+        return added_up(a, axis, keepdim)
     tail = _plain_tail(a, dim, dtype)
     if tail:
         return _tail_added_up(a, tail, keepdim)
@@ -133,9 +131,9 @@ def nansum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | N
 
 def mean(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Arithmetic mean; NaN over nothing."""
-    axis = _plain_axis(a, dim, dtype)
+    axis = plain_axis(a, dim, dtype)
     if axis is not None:
-        added = _added_up(a, axis, keepdim)
+        added = added_up(a, axis, keepdim)
         return _divide(added, number(a.shape[axis], a.dtype), out=added)
     tail = _plain_tail(a, dim, dtype)
     if tail:
@@ -333,150 +331,6 @@ def aminmax(a: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Ar
     return _extreme(np.minimum, a, axes, keepdim), _extreme(np.maximum, a, axes, keepdim)
 
 
-# ---------------------------------------------------------------------------------------------------- spread
-
-
-def var(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
-    """Variance with divisor ``n - correction``; the variance of complex numbers is real."""
-    _require_continuous("std and var", a)
-    few = _spread_of_few(a, dim, correction, keepdim, False)
-    return few if few is not None else _narrow_real(_moments("var", a, dim, correction, keepdim)[0], a.dtype)
-
-
-def std(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
-    """Square root of ``var``."""
-    _require_continuous("std and var", a)
-    few = _spread_of_few(a, dim, correction, keepdim, True)
-    if few is not None:
-        return few
-    variance = _moments("std", a, dim, correction, keepdim)[0]
-    return _narrow_real(np.sqrt(variance, out=variance), a.dtype)
-
-
-def _spread_of_few(a: Array, dim: Dim, correction: float, keepdim: bool, root: bool) -> Any:
-    """What the compiled loop for few elements finds, so that they have one value whichever way led here; or None."""
-    if C is None or not 0 < a.size <= FEW_MOMENTS or not (a.dtype is _F32 or a.dtype is _F64):
-        return None
-    if isinstance(dim, (tuple, list)) and len(dim) == 1:
-        dim = dim[0]
-    return C.variance(a, dim, keepdim, correction, root) if dim is None or type(dim) is int else None
-
-
-def var_mean(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> tuple[Array, Array]:
-    """Variance and mean of the same slices."""
-    _require_continuous("var_mean", a)
-    variance, center = _moments("var_mean", a, dim, correction, keepdim)
-    return _narrow_real(variance, a.dtype), narrow(center, a.dtype)
-
-
-def std_mean(a: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> tuple[Array, Array]:
-    """Standard deviation and mean of the same slices."""
-    _require_continuous("std_mean", a)
-    variance, center = _moments("std_mean", a, dim, correction, keepdim)
-    return _narrow_real(np.sqrt(variance, out=variance), a.dtype), narrow(center, a.dtype)
-
-
-def _require_continuous(name: str, a: Array) -> None:
-    if a.dtype.kind in "biu":
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
-
-
-def _narrow_real(a: Array, dtype: DType) -> Array:
-    return a if dtype.kind == "c" else narrow(a, dtype)
-
-
-def _quick_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
-    """Moments of all or along one dimension, by compiled loops; None where these do not take them."""
-    if C is None or not a.size or not a.ndim:
-        return None
-    if a.dtype is not FLOAT32:
-        return _few_moments(a, dim, correction, keepdim)
-    shape, one = a.shape, (1,) if keepdim else ()
-    if dim is None:
-        n, kept = a.size, one * a.ndim
-    elif dim == -1 or dim == a.ndim - 1:
-        n, kept = shape[-1], shape[:-1] + one
-    elif dim == 0:
-        n, kept = shape[0], one + shape[1:]
-    else:
-        return _few_moments(a, dim, correction, keepdim)
-    if n <= correction:
-        return None
-    center, squares = np.empty(kept, FLOAT32), np.empty(kept, FLOAT32)
-    channels = (n, squares.size, 1) if dim == 0 and a.ndim > 1 else (1, squares.size, n)
-    if not C.channel_moments(a.reshape(channels), center, squares):
-        return None
-    return _multiply(squares, number(n / (n - correction), FLOAT32), out=squares), center
-
-
-def _few_moments(a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array] | None:
-    """Moments of a few floats of one type in two sums; None for more, and for what needs a warning."""
-    whole = dim is None
-    x, axis = (a.reshape(-1), 0) if whole else (a, _plain_axis(a, dim, None))
-    if axis is None or a.size > SMALL or not (a.dtype is _F32 or a.dtype is _F64):
-        return None
-    n = x.shape[axis]
-    if n <= correction:
-        return None
-    center = _added_up(x, axis, True)
-    center = _divide(center, number(n, a.dtype), out=center)
-    squares = _added_up(_square(x - center), axis, keepdim)
-    squares = _divide(squares, number(n - correction, a.dtype), out=squares)
-    shape = (1,) * a.ndim if whole and keepdim else squares.shape if not whole else ()
-    return squares.reshape(shape), center.reshape(shape)
-
-
-def _column_moments(a: Array, correction: float, keepdim: bool) -> tuple[Array, Array]:
-    """Moments of each column of a matrix that is not long."""
-    n = len(a)
-    ones = ONES[FLOAT32][:n]
-    center = ones.dot(a)
-    center = _divide(center, number(n, FLOAT32), out=center)
-    squares = ones.dot(np.square(a - center))
-    squares = _divide(squares, number(n - correction, FLOAT32), out=squares)
-    return (squares.reshape(1, -1), center.reshape(1, -1)) if keepdim else (squares, center)
-
-
-def _moments(name: str, a: Array, dim: Dim, correction: float, keepdim: bool) -> tuple[Array, Array]:
-    """Variance (always real) and mean, both wide."""
-    if (dim is None or type(dim) is int) and (dim != 0 or a.size <= SMALL):
-        quick = _quick_moments(a, dim, correction, keepdim)
-        if quick is not None:
-            return quick
-    if dim == 0 and a.ndim == 2 and a.dtype is FLOAT32 and correction < len(a) <= COLUMN_TERMS and a.flags.c_contiguous:
-        return _column_moments(a, correction, keepdim)
-    axes = reduction_axes(dim, a.ndim)
-    x = wide(a)
-    n = slice_size(x, axes)
-    if n <= correction:
-        warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-            "(input numel divided by output numel).",
-            stacklevel=4,
-        )
-    elif (
-        C is not None
-        and x.dtype is FLOAT32
-        and (axes is None or sorted(axes) == list(range(x.ndim - len(axes), x.ndim)))
-    ):
-        shape = reduced_shape(x.shape, tuple(range(x.ndim)) if axes is None else axes, keepdim)
-        center, squares = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
-        if C.channel_moments(x.reshape(1, squares.size, n), center, squares):
-            squares *= n / (n - correction)
-            return squares, center
-    center = average(x, axes, True)
-    off = np.asarray(x - center)
-    if off.dtype.kind == "c":
-        squares = total(np.square(off.real) + np.square(off.imag), axes, keepdim)
-    else:
-        squares = sum_of_squares(off, axes, keepdim)
-    if n == 0 or n <= correction:
-        squares = np.where(squares > 0, squares.dtype.type(math.inf), squares.dtype.type(math.nan))
-    else:
-        squares /= n - correction
-    return squares, center.reshape(squares.shape)
-
-
 # ---------------------------------------------------------------------------------------------------- norms
 
 
@@ -497,9 +351,9 @@ def logsumexp(a: Array, dim: Dim, keepdim: bool = False) -> Array:
 
 def norm(a: Array, p: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Vector norm: ``sum(|a|**p)**(1/p)``; 0 counts what is not zero, ±inf are the extremes of ``|a|``."""
-    axis = _plain_axis(a, dim, dtype) if p == 2 else None
+    axis = plain_axis(a, dim, dtype) if p == 2 else None
     if axis is not None:
-        summed = _added_up(_square(a), axis, keepdim)
+        summed = added_up(_square(a), axis, keepdim)
         return _sqrt(summed, out=summed)
     _check_norm_types(a, dtype)
     axes = reduction_axes(dim, a.ndim)

@@ -12,7 +12,7 @@ from .._op import composite, op
 from .._tap import SLOT
 from .._tensor import make
 from ..kernels import few
-from ..kernels import reduce as kernels
+from ..kernels import moments as kernels
 from ..kernels.totals import sum_of_squares
 from .arithmetic import times
 from .reduce import F32, mean, reduced_count, restored, settled
