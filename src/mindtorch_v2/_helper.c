@@ -119,6 +119,7 @@ static PyMethodDef functions[] = {
     {"count_edges", count_edges, METH_O, "How many edges lead to each node that can be reached from some."},
     {"pass_on", (PyCFunction)(void (*)(void))pass_on, METH_FASTCALL, "Hand the results of a node on along its edges."},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, "Run the nodes of a backward pass that are ready."},
+    {"connect_detach", connect_detach, METH_O, "Hand over the event that a leaf has as it keeps a gradient."},
     {"connect_engine", connect_engine, METH_VARARGS, "Hand over what a backward pass looks at."},
     {"all_plain", all_plain, METH_O, "Whether something is a list or tuple of plain tensors."},
     {"watched", watched, METH_O, "Whether one of these may take part in a graph."},

@@ -473,3 +473,31 @@ def test_the_gradients_asked_for_are_found_beside_others() -> None:
     assert dx.tolist() == [12.0] * 2
     assert dm.tolist() == [4.0] * 2
     assert x.grad is y.grad is z.grad is None
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("record", [False, True])
+def test_a_leaf_keeps_a_gradient_without_copying_unless_somebody_holds_it(held: bool, record: bool) -> None:
+    made: list[Any] = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            result = gradient * 2
+            made.append(result if held else result.data_ptr())
+            return result
+
+    leaf = torch.ones(3, requires_grad=True)
+    y = Twice.apply(leaf)
+    with torch.profiler.profile(record_shapes=True) if record else contextlib.nullcontext() as prof:
+        y.backward(torch.ones(3))
+    assert leaf.grad.tolist() == [2.0, 2.0, 2.0]
+    assert leaf.grad.grad_fn is None
+    place = made[0].data_ptr() if held else made[0]
+    assert (leaf.grad.data_ptr() == place) is not held
+    if record and not held:
+        assert [e.input_shapes for e in prof.events() if e.name == "aten::detach"] == [[[3]]]

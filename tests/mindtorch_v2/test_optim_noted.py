@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -22,6 +23,9 @@ OPTIMIZERS = {
     "rmsprop": lambda ps: torch.optim.RMSprop(ps, lr=0.1),
     "momentum": lambda ps: torch.optim.RMSprop(ps, lr=0.1, momentum=0.9),
     "adagrad": lambda ps: torch.optim.Adagrad(ps, lr=0.1, lr_decay=0.1),
+    "sgd": lambda ps: torch.optim.SGD(ps, lr=0.1),
+    "heavy": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.1),
+    "nesterov": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
     "nadam": lambda ps: torch.optim.NAdam(ps, lr=0.1),
 }
 OTHERS = {
@@ -56,20 +60,21 @@ def recorded(optimizer: Any, **options: bool) -> list[Any]:
     ]
 
 
-def both_ways(make: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Any, Any]:
+def both_ways(make: Any, monkeypatch: pytest.MonkeyPatch, memory: bool = True, **options: Any) -> tuple[Any, Any]:
     """Events and parameters where operators are noted, and where each is called."""
-    found = []
+    found, wanted = [], EVERYTHING | {"profile_memory": memory}
     for way in (noted.step, lambda *_: False):
         monkeypatch.setattr(noted, "step", way)
         params = parameters(**options)
-        events = recorded(make(params), **EVERYTHING)
+        events = recorded(make(params), **wanted)
         found.append((events, [p.detach() for p in params]))
     return found[0], found[1]
 
 
+@pytest.mark.parametrize("memory", [True, False])  # without it memory that is left over is used again
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *OTHERS])
-def test_results_are_the_same_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (_, performed), (_, called) = both_ways({**OPTIMIZERS, **OTHERS}[name], monkeypatch)
+def test_results_are_the_same_to_the_bit(name: str, memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    (_, performed), (_, called) = both_ways({**OPTIMIZERS, **OTHERS}[name], monkeypatch, memory)
     assert all(torch.equal(a, b) for a, b in zip(performed, called, strict=True))
 
 
@@ -85,7 +90,7 @@ def test_operators_are_noted(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     step = noted.step
     monkeypatch.setattr(noted, "step", lambda *given: took.append(step(*given)) or took[-1])
     recorded(OPTIMIZERS[name](parameters()))
-    assert took == [True]  # the first step, which nobody watches, is none of operators
+    assert took[-1:] == [True]  # the second step; nobody watches the first one, where momentum begins by operators
 
 
 def test_stacks_lead_to_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,16 +167,37 @@ def test_parameters_at_different_steps_keep_their_own_corrections() -> None:
 @pytest.mark.parametrize(
     "steps",
     [
-        [(0, None, None, 60, True, b"\x00", b"\x00")],
-        [(0, None, None, 16, False, b"\x00", b"\x00")],
-        [(0, None, None, 0, False, b"\x05", b"\x00")],
-        [(0, None, None, 0, False, b"\x00" * 6, b"\x00")],
-        [(0, None, None, 0, False, b"\x00", b"\x00")] * 40,
+        [(0, -1, None, None, 60, True, b"\x00", b"\x00")],
+        [(0, -1, None, None, 16, False, b"\x00", b"\x00")],
+        [(0, -1, None, None, 0, False, b"\x05", b"\x00")],
+        [(0, -1, None, None, 0, False, b"\x00" * 6, b"\x00")],
+        [(0, -1, None, None, 0, False, b"\x00", b"\x00")] * 40,
     ],
 )
 def test_steps_that_make_no_sense_are_refused(steps: list[Any]) -> None:
     with pytest.raises(ValueError):
         _tap.HELPER.perform(steps, [[torch.ones(2)]], [1.0])
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_was_made_is_written_over_where_no_memory_is_recorded(memory: bool) -> None:
+    places = []
+
+    def doubled(a: Any, out: Any) -> Any:
+        result = a * 2 if out is None else np.multiply(a, 2, out=out)
+        places.append(result.ctypes.data)
+        return result
+
+    event, x = noted.OPS["sqrt"].event, torch.ones(2)
+    steps = [
+        (event, -1, doubled, None, 48, True, b"\x00", b"\x00"),
+        (event, -1, doubled, None, 49, True, b"\x30", b"\x30"),
+        (event, -1, doubled, None, 0, False, b"\x31", b"\x31"),
+    ]
+    with profile(profile_memory=memory):
+        assert _tap.HELPER.perform(steps, [[x]], [])
+    assert x.tolist() == [8.0, 8.0]
+    assert len(set(places)) == (3 if memory else 2)
 
 
 def test_an_error_in_a_kernel_ends_its_event() -> None:
@@ -181,7 +207,7 @@ def test_an_error_in_a_kernel_ends_its_event() -> None:
     event = noted.OPS["sqrt"].event
     with profile() as prof:
         with pytest.raises(RuntimeError, match="no"):
-            _tap.HELPER.perform([(event, fails, None, 48, True, b"\x00", b"\x00")], [[torch.ones(2)]], [])
+            _tap.HELPER.perform([(event, -1, fails, None, 48, True, b"\x00", b"\x00")], [[torch.ones(2)]], [])
         torch.ones(2).sqrt()
     roots = [e for e in prof.events() if e.name == "aten::sqrt"]
     assert len(roots) == 2

@@ -76,3 +76,6 @@ door.stack = join.stack
 door.as_strided = part.as_strided
 door.intern_tensors = _inputs.intern_tensors
 door.intern_arguments = _inputs.intern_arguments
+
+if _tap.HELPER is not None:
+    _tap.HELPER.connect_detach(view._detach.event)

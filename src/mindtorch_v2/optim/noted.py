@@ -21,7 +21,7 @@ from ..kernels.passes import number
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _NAMESPACE = _tap.NAMESPACE
-_item = OPS["item"].function
+_ITEM, _READ = OPS["item"], OPS["_local_scalar_dense"]
 _OUT = ("out",)  # by which loops that stand for a ufunc take their result; others take it as their last argument
 
 
@@ -39,8 +39,8 @@ class Notes:
     NUMBERS, MADE = 16, 48
 
     def __init__(self) -> None:
-        # (event; loop or function; name of its result or None; register of the result; whether that is new; registers of
-        # what is recorded; of what the loop gets)
+        # (event; that of an op right inside or -1; loop; name of its result or None; register of the result, -1 for none;
+        # whether that is new; registers of what is recorded; of what the loop gets)
         self.steps: list[tuple[Any, ...]] = []
         self.numbers: list[Any] = []
         self.made = self.MADE
@@ -69,7 +69,7 @@ class Noted:
             notes.made += 1
         recorded = bytes([self.register, *map(notes.register, given)])
         used = recorded if operands is given else bytes([self.register, *map(notes.register, operands)])
-        notes.steps.append((OPS[name].event, loop, names, result.register, fresh, recorded, used))
+        notes.steps.append((OPS[name].event, -1, loop, names, result.register, fresh, recorded, used))
         return result
 
     def _by_loop(self, name: str, loop: Any, *given: Any) -> Noted:
@@ -90,7 +90,7 @@ class Noted:
         if self._counter is None:
             raise CannotNote("a number that is not known yet")
         here = bytes([self.register])
-        self._notes.steps.append((-1, _item, None, self.register, False, here, b""))
+        self._notes.steps.append((_ITEM.event, _READ.event, np.ndarray.item, None, -1, False, here, here))
         return self._counter.item()
 
     def sqrt(self) -> Noted:
@@ -139,12 +139,10 @@ class Noted:
 
 
 def _noted(update: Callable[..., None], names: list[str], columns: list[list[Any]], group: dict[str, Any]) -> Notes:
-    """What an update does to a parameter, all counters being equal."""
+    """What an update does to the first parameter; the helper finds out whether all others are like it."""
     notes, held = Notes(), []
     for register, column in enumerate(columns):
         array = column[0]._a
-        if array.ndim == 0 and len({t._a.item() for t in column}) > 1:
-            raise CannotNote("parameters that have taken different numbers of steps")
         held.append(Noted(notes, register, array.dtype, None if array.ndim else array.copy()))
     update(held[0], held[1], dict(zip(names, held[2:], strict=True)), group)
     return notes
@@ -166,9 +164,7 @@ def step(
     columns = [params, grads, *([state.get(name) for state in states] for name in names)]
     if group["differentiable"] or group.get("capturable") or dtype not in _FLOATS:
         return False
-    if any(len(state) != len(names) for state in states) or not all(FAST.issuperset(map(type, c)) for c in columns):
-        return False
-    if any(p._a.dtype is not dtype for p in params):
+    if {*map(len, states)} != {len(names)} or not all(type(column[0]) in FAST for column in columns):
         return False
     try:
         notes = _noted(update, names, columns, group)

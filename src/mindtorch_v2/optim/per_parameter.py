@@ -26,15 +26,15 @@ class PerParameter(Optimizer):
                 self._start(p, state, group)
         if self._update_arrays(params, states, group):
             return
-        grads = gradients(params, group)
+        grads, at_once = gradients(params, group), group["foreach"] and self.joins
+        if not at_once and noted.step(self._step_one, params, grads, states, group):
+            return
         if any(p.is_complex() for p in params):
             params, grads, states = ([in_real_numbers(v) for v in values] for values in (params, grads, states))
-        if group["foreach"] and self.joins:
+        if at_once:
             if group["differentiable"]:
                 raise AssertionError("_foreach ops don't support autograd")
             self._update_together(params, grads, states, group)
-            return
-        if noted.step(self._step_one, params, grads, states, group):
             return
         for p, gradient, state in zip(params, grads, states, strict=True):
             self._step_one(p, gradient, state, group)

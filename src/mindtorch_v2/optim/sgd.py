@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import arrays
+from . import arrays, noted
 from .optimizer import Optimizer, check_fused, check_options, gradients, number, with_gradients
 from .per_parameter import decayed
 from .together import Together
@@ -65,11 +65,17 @@ class SGD(Optimizer):
         if group["foreach"] and params:
             self._update_together(params, grads, group)
             return
-        for p, gradient in zip(params, grads, strict=True):
-            gradient = decayed(p, gradient, group)
-            if momentum != 0:
-                gradient = self._with_momentum(p, gradient, group)
-            p.add_(gradient, alpha=rate)
+        states = [self.state[p] for p in params] if momentum != 0 else [{} for _ in params]
+        if noted.step(self._step_one, params, grads, states, group):
+            return
+        for p, gradient, state in zip(params, grads, states, strict=True):
+            self._step_one(p, gradient, state, group)
+
+    def _step_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        gradient = decayed(p, gradient, group)
+        if group["momentum"] != 0:
+            gradient = self._with_momentum(gradient, state, group)
+        p.add_(gradient, alpha=-number(group["lr"]))
 
     def _update_together(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
         p = Together(params)
@@ -82,13 +88,12 @@ class SGD(Optimizer):
         states = [self.state[p] for p in params]
         if any(state.get("momentum_buffer") is None for state in states):  # those that begin have no list to go with
             mixed = zip(params, gradient.tensors, strict=True)
-            return Together(self._with_momentum(p, g, group) for p, g in mixed)
+            return Together(self._with_momentum(g, self.state[p], group) for p, g in mixed)
         buffer = Together(state["momentum_buffer"] for state in states)
         buffer.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
         return gradient.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
 
-    def _with_momentum(self, p: Any, gradient: Any, group: dict[str, Any]) -> Any:
-        state = self.state[p]
+    def _with_momentum(self, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> Any:
         buffer = state.get("momentum_buffer")
         if buffer is None:
             buffer = state["momentum_buffer"] = gradient.detach().clone()

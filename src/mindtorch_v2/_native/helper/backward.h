@@ -7,6 +7,7 @@ static struct {
     PyObject *hook, *saving, *recording;       /* names in the namespace */
     PyObject *run_name, *release_name, *events_name, *ids_name, *shown_name;
     Py_ssize_t grad_offset;
+    long long detach; /* the event of that op */
 } engine;
 
 /* What `autograd.engine` keeps of a pass. */
@@ -53,47 +54,78 @@ static int begin_node(PyObject *node, PyObject *grads, int64_t seq) {
     return id < 0 ? -1 : push(seq, id, 0);
 }
 
-/* Whether a gradient is held by nobody else, and can be kept as it is. */
-static int is_ours(PyObject *gradient) {
-    char *slots = (char *)gradient;
+/* Whether a gradient's memory is held by nobody else, and can be kept as it is. */
+static int is_alone(PyObject *gradient) {
     if (Py_REFCNT(gradient) != 1 || Py_TYPE(gradient) != given.tensor)
         return 0;
-    Array *array = *(Array **)(slots + given.array_offset);
-    PyObject *storage = *(PyObject **)(slots + given.storage_offset);
-    return Py_TYPE(array) == ndarray && array->flags & 1 /* contiguous */ && (storage == Py_None || Py_REFCNT(storage) == 1) &&
-           *(PyObject **)(slots + given.graph_offset) == Py_None && *(PyObject **)(slots + given.view_offset) == Py_None;
+    Array *array = (Array *)array_of(gradient);
+    PyObject *storage = *(PyObject **)((char *)gradient + given.storage_offset);
+    return Py_TYPE(array) == ndarray && array->flags & 1 /* contiguous */ && (storage == Py_None || Py_REFCNT(storage) == 1);
+}
+
+static int is_in_no_graph(PyObject *tensor) {
+    char *slots = (char *)tensor;
+    return *(PyObject **)(slots + given.graph_offset) == Py_None && *(PyObject **)(slots + given.view_offset) == Py_None;
+}
+
+/* Put a gradient that is alone where a leaf keeps its own: a tensor on the same memory, as the op that detaches makes it. */
+static int keep_detached(PyObject **there, PyObject *gradient) {
+    int64_t id = given.flags & SHAPES ? inputs_id(&gradient, 1, 1) : 0;
+    if (id < 0 || push(-1, id, 1) < 0)
+        return -1;
+    PyObject *storage = storage_of(gradient), *kept = storage ? wrap(NULL, array_of(gradient)) : NULL;
+    if (kept) {
+        Py_SETREF(*(PyObject **)((char *)kept + given.storage_offset), Py_NewRef(storage));
+        Py_SETREF(*there, kept);
+    }
+    pop(engine.detach);
+    return kept ? 0 : -1;
+}
+
+/* Add a gradient, in a list of one so that nothing on its way keeps a reference to it, to what a leaf has. */
+static int add_to_leaf(const Pass *pass, PyObject *leaf, PyObject *holder, int way) {
+    PyObject **there = (PyObject **)((char *)leaf + engine.grad_offset);
+    if (way == RECORDED && !pass->create && *there == Py_None && is_alone(PyList_GET_ITEM(holder, 0)))
+        return keep_detached(there, PyList_GET_ITEM(holder, 0)) < 0 ? -1 : PyList_SetSlice(holder, 0, 1, NULL);
+    PyObject *done = PyObject_CallFunctionObjArgs(pass->store, leaf, holder, pass->create ? Py_True : Py_False, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* The same as two events, one inside of the other; then whoever sorts memory is told. */
+static int add_recorded(const Pass *pass, PyObject *leaf, PyObject *holder) {
+    int64_t ids[2];
+    if (ids_of(leaf, ids) < 0 || push(-1, 0, 0) < 0)
+        return -1;
+    int64_t id = given.flags & SHAPES ? inputs_id(&PyList_GET_ITEM(holder, 0), 1, 0) : 0;
+    int entered = id >= 0 && push(-1, id, 0) == 0, failed = !entered || add_to_leaf(pass, leaf, holder, RECORDED) < 0;
+    if (entered)
+        pop(ids[1]);
+    if (!failed && PyList_GET_SIZE(engine.listeners)) {
+        PyObject *done = PyObject_CallOneArg(engine.announce, leaf);
+        failed = !done;
+        Py_XDECREF(done);
+    }
+    pop(ids[0]);
+    return failed ? -1 : 0;
 }
 
 /* Add a gradient, whose reference is taken over, to what a leaf has. */
 static int put_down(const Pass *pass, PyObject *leaf, PyObject *gradient, int way) {
     PyObject **there = (PyObject **)((char *)leaf + engine.grad_offset);
-    if (way == UNSEEN && !pass->create && *there == Py_None && is_ours(gradient)) {
+    if (way == UNSEEN && !pass->create && *there == Py_None && is_alone(gradient) && is_in_no_graph(gradient)) {
         Py_SETREF(*there, gradient);
         return 0;
     }
-    /* It travels in a list of one, so that nothing on its way keeps a reference to it. */
-    PyObject *holder = PyList_New(1), *done = NULL;
-    if (holder)
-        PyList_SET_ITEM(holder, 0, gradient);
-    else
+    PyObject *holder = PyList_New(1);
+    if (!holder) {
         Py_DECREF(gradient);
-    int64_t ids[2], opened = 0;
-    if (holder && way == RECORDED && ids_of(leaf, ids) == 0 && push(-1, 0, 0) == 0) {
-        opened = 1;
-        int64_t id = given.flags & SHAPES ? inputs_id(&PyList_GET_ITEM(holder, 0), 1, 0) : 0;
-        opened += id >= 0 && push(-1, id, 0) == 0;
+        return -1;
     }
-    if (holder && (way == UNSEEN || opened == 2))
-        done = PyObject_CallFunctionObjArgs(pass->store, leaf, holder, pass->create ? Py_True : Py_False, NULL);
-    if (opened == 2)
-        pop(ids[--opened]);
-    if (done && opened && PyList_GET_SIZE(engine.listeners))
-        Py_SETREF(done, PyObject_CallOneArg(engine.announce, leaf));
-    if (opened)
-        pop(ids[0]);
-    Py_XDECREF(holder);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
+    PyList_SET_ITEM(holder, 0, gradient);
+    int failed = way == UNSEEN ? add_to_leaf(pass, leaf, holder, way) : add_recorded(pass, leaf, holder);
+    Py_DECREF(holder);
+    return failed;
 }
 
 static int drop_saved(PyObject *node) {
@@ -216,6 +248,14 @@ static PyObject *walk(PyObject *module, PyObject *const *args, Py_ssize_t count)
         if (ran == FAILED)
             return NULL;
     }
+    Py_RETURN_NONE;
+}
+
+/* connect_detach(the event of that op) */
+static PyObject *connect_detach(PyObject *module, PyObject *event) {
+    engine.detach = PyLong_AsLongLong(event);
+    if (engine.detach == -1 && PyErr_Occurred())
+        return NULL;
     Py_RETURN_NONE;
 }
 

@@ -6,15 +6,13 @@ enum { NUMBERS = 16, MADE = 48 }; /* registers before hold tensors of a round, t
 enum { PLAIN = 0x1 | 0x100 | 0x400 }; /* row-major, aligned and writeable */
 
 typedef struct {
-    PyObject *kernel;  /* arrays and numbers -> array */
-    PyObject *names;   /* by which the kernel takes `out`; None: as its last argument */
-    long long event;   /* negative: `kernel` is a function of tensors, which records itself */
-    int result, fresh; /* its register, and whether that gets a new tensor */
+    PyObject *kernel;       /* arrays and numbers -> array */
+    PyObject *names;        /* by which the kernel takes `out`; None: as its last argument */
+    long long event, inner; /* that of the op, and of one right inside of it or -1 */
+    int result, fresh;      /* its register or -1 where nobody asks for it, and whether that gets a new tensor */
     Py_ssize_t arguments, operands;
     const unsigned char *argument, *operand; /* registers of what is recorded and of what the kernel gets */
 } Step;
-
-static PyObject *array_of(PyObject *tensor) { return *(PyObject **)((char *)tensor + given.array_offset); }
 
 static int is_plain_tensor(PyObject *tensor) {
     if (Py_TYPE(tensor) != given.tensor && Py_TYPE(tensor) != given.parameter)
@@ -36,13 +34,25 @@ static int goes_with(PyObject *tensor, PyObject *first) {
     return a->data + bytes <= b->data || b->data + bytes <= a->data;
 }
 
-/* Whether the tensors of every round are plain, and alike where they have dimensions. */
+/* Whether a tensor is of the type of the first in its column, and of the same number if it is a counter. */
+static int is_in_step(PyObject *tensor, PyObject *first, int64_t counter_bytes) {
+    Array *a = (Array *)array_of(tensor), *b = (Array *)array_of(first);
+    return a->dtype == b->dtype && !a->ndim == !b->ndim && (a->ndim || !memcmp(a->data, b->data, counter_bytes));
+}
+
+/* Whether the tensors of every round are plain, alike where they have dimensions, and in step with those of the first. */
 static int are_plain(PyObject *columns) {
     Py_ssize_t width = PyList_GET_SIZE(columns), rounds = PyList_GET_SIZE(PyList_GET_ITEM(columns, 0));
+    int64_t counter_bytes[NUMBERS] = {0};
     for (Py_ssize_t i = 0; i < rounds; i++)
         for (Py_ssize_t k = 0; k < width; k++) {
+            PyObject *first = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), 0);
             PyObject *tensor = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), i);
             if (!is_plain_tensor(tensor) || (k == 0 && ((Array *)array_of(tensor))->ndim == 0))
+                return 0;
+            if (!i && !((Array *)array_of(tensor))->ndim && (counter_bytes[k] = bytes_of(array_of(tensor))) < 0)
+                return 0;
+            if (!is_in_step(tensor, first, counter_bytes[k]))
                 return 0;
             for (Py_ssize_t j = 0; j < k; j++) {
                 PyObject *other = PyList_GET_ITEM(PyList_GET_ITEM(columns, j), i);
@@ -76,7 +86,9 @@ static PyObject *made_tensor(PyObject *array) {
     return tensor;
 }
 
-static int call_kernel(const Step *step, PyObject **registers) {
+/* What a step works on, -1 with an exception set on failure: its result goes into a tensor that is there (`into`), or is a
+   new one. */
+static int call_kernel(const Step *step, PyObject **registers, PyObject *into) {
     PyObject *given_to[MOST_OPERANDS + 1];
     Py_ssize_t count = 0;
     for (; count < step->operands; count++) {
@@ -85,41 +97,59 @@ static int call_kernel(const Step *step, PyObject **registers) {
         given_to[count] = Py_NewRef(is_tensor ? array_of(value) : value);
     }
     Py_ssize_t positional = count;
-    if (!step->fresh)
-        given_to[count++] = Py_NewRef(array_of(registers[step->result]));
-    else if (step->names == Py_None)
+    if (into)
+        given_to[count++] = Py_NewRef(array_of(into));
+    else if (step->names == Py_None && step->result >= 0)
         given_to[count++] = Py_NewRef(Py_None);
-    int named = step->names != Py_None && !step->fresh;
+    int named = step->names != Py_None && into;
     PyObject *made = PyObject_Vectorcall(step->kernel, given_to, named ? positional : count, named ? step->names : NULL);
     while (count)
         Py_DECREF(given_to[--count]);
-    if (made && Py_TYPE(made) != ndarray) {
+    if (made && step->result >= 0 && Py_TYPE(made) != ndarray) {
         PyErr_Format(PyExc_RuntimeError, "a kernel did not take what an optimizer's update gave it: %R", step->kernel);
         Py_CLEAR(made);
     }
-    if (!made)
-        return -1;
-    if (step->fresh)
+    if (made && step->fresh && !into)
         return (registers[step->result] = made_tensor(made)) ? 0 : -1;
-    Py_DECREF(made);
-    return count_change(registers[step->result]);
+    Py_XDECREF(made);
+    return made ? 0 : -1;
 }
 
-static int perform_step(const Step *step, PyObject **registers) {
+/* What a step makes goes where something lies that was made before and that nobody needs any more, so that it is written
+   to memory that is at hand. Where memory is recorded it gets its own, as it had from the op. */
+static PyObject *left_over(const Step *step, PyObject **registers, const Py_ssize_t *last, Py_ssize_t number) {
+    for (Py_ssize_t i = 0; i < step->operands && !(given.flags & MEMORY); i++)
+        if (step->operand[i] >= MADE && last[step->operand[i]] == number)
+            return registers[step->operand[i]];
+    return NULL;
+}
+
+static int run_kernel(const Step *step, PyObject **registers, const Py_ssize_t *last, Py_ssize_t number) {
+    if (!step->fresh) {
+        PyObject *into = step->result < 0 ? NULL : registers[step->result];
+        return call_kernel(step, registers, into) < 0 || (into && count_change(into) < 0) ? -1 : 0;
+    }
+    PyObject *spare = left_over(step, registers, last, number);
+    if (call_kernel(step, registers, spare) < 0)
+        return -1;
+    if (spare)
+        registers[step->result] = Py_NewRef(spare);
+    return 0;
+}
+
+static int perform_step(const Step *step, PyObject **registers, const Py_ssize_t *last, Py_ssize_t number) {
     PyObject *arguments[MOST_OPERANDS];
     for (Py_ssize_t i = 0; i < step->arguments; i++)
         arguments[i] = registers[step->argument[i]];
-    if (step->event < 0) {
-        PyObject *done = PyObject_Vectorcall(step->kernel, arguments, step->arguments, NULL);
-        Py_XDECREF(done);
-        return done ? 0 : -1;
-    }
     int64_t id = given.flags & SHAPES ? inputs_id(arguments, step->arguments, 1) : 0;
     if (id < 0 || push(-1, id, 1) < 0)
         return -1;
-    int failed = call_kernel(step, registers);
+    int entered = step->inner < 0 || push(-1, id, 1) == 0;
+    int failed = !entered || run_kernel(step, registers, last, number) < 0;
+    if (entered && step->inner >= 0)
+        pop(step->inner);
     pop(step->event);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 /* How far each band of registers is filled, and the last step that needs each register. */
@@ -149,21 +179,22 @@ static int read_steps(PyObject *list, Step *steps, Filled *filled) {
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         Step *step = &steps[i];
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "LOOipy#y#", &step->event, &step->kernel, &step->names,
-                              &step->result, &step->fresh, &step->argument, &step->arguments, &step->operand,
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "LLOOipy#y#", &step->event, &step->inner, &step->kernel,
+                              &step->names, &step->result, &step->fresh, &step->argument, &step->arguments, &step->operand,
                               &step->operands))
             return -1;
         int k = step->result, fits = are_filled(filled, step->argument, step->arguments, i) &&
                                      are_filled(filled, step->operand, step->operands, i);
         if (fits && step->fresh)
             fits = k == MADE + filled->made++;
-        else if (fits)
+        else if (fits && k != -1)
             fits = k >= 0 && (k < NUMBERS || k >= MADE) && is_filled(filled, k);
         if (!fits) {
             PyErr_Format(PyExc_ValueError, "step %zd names what is not there", i);
             return -1;
         }
-        filled->last[k] = i;
+        if (k >= 0)
+            filled->last[k] = i;
     }
     return 0;
 }
@@ -194,7 +225,7 @@ static PyObject *perform(PyObject *module, PyObject *args) {
         for (Py_ssize_t k = 0; k < width; k++)
             registers[k] = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), round);
         for (Py_ssize_t i = 0; i < count && !failed; i++) {
-            failed = perform_step(&steps[i], registers) < 0;
+            failed = perform_step(&steps[i], registers, filled.last, i) < 0;
             for (Py_ssize_t k = MADE; k < MADE + filled.made; k++)
                 if (filled.last[k] == i)
                     Py_CLEAR(registers[k]);

@@ -11,6 +11,8 @@ typedef struct {
 } Array;
 static PyTypeObject *ndarray;
 
+static PyObject *array_of(PyObject *tensor) { return *(PyObject **)((char *)tensor + given.array_offset); }
+
 /* What tensors on the same memory share: Storage of `_storage`, and one that reports its end. */
 typedef struct {
     PyObject_HEAD
