@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindtorch_v2.kernels import attention, conv, fold
+from mindtorch_v2.kernels import attention, conv
 from mindtorch_v2.kernels.compiled import C
 
 needs_compiled = pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
@@ -50,23 +50,6 @@ def test_small_convolutions(shape: Any, kernel: Any, stride: Any, padding: Any, 
     for got, wanted in zip(fused, results(), strict=True):
         assert got.dtype == dtype
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 if dtype is np.float32 else 1e-12)
-
-
-@needs_compiled
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
-@pytest.mark.parametrize("pads", [((1, 2), (2, 1)), ((0, 3), (-1, 1)), ((2, -2), (0, 0))])
-def test_pads_along_each_axis(pads: Any, mode: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = normal(2, 3, 5, 4).astype(dtype)
-
-    def results() -> list[Any]:
-        out = fold.pad_forward(x, pads, mode)
-        return [out, fold.pad_backward(out, pads, mode)]
-
-    fused = results()
-    monkeypatch.setattr(fold, "C", None)
-    for got, wanted in zip(fused, results(), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
 
 @needs_compiled

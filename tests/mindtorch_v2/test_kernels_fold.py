@@ -89,6 +89,20 @@ def test_the_gradient_of_padding_is_its_adjoint(mode, pads):
     assert np.vdot(out, probe) == pytest.approx(np.vdot(x, back))
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("pads", [((1, 2), (2, 1)), ((0, 3), (3, 0)), ((2, 0), (0, 0)), ((4, 4), (1, 3), (2, 2))])
+def test_pads_all_around_are_those_of_one_axis_after_the_other(pads, mode):
+    x = numbered(2, 5, 5, 4)
+    expected = x
+    for axis, (lo, hi) in enumerate(pads, start=4 - len(pads)):
+        expected = fold._pad_axis(expected, axis, lo, hi, mode)
+    np.testing.assert_array_equal(fold.pad_forward(x, pads, mode), expected)
+    probe = back = numbered(*expected.shape) % 7
+    for axis, (lo, hi) in enumerate(pads, start=4 - len(pads)):
+        back = fold._unpad_axis(back, axis, lo, hi, mode)
+    np.testing.assert_array_equal(fold.pad_backward(probe, pads, mode), back)
+
+
 def test_reflection_looks_at_what_was_cropped_but_wrapping_does_not():
     x = numbered(1, 4)
     assert fold.pad_forward(x, ((-2, 2),), "reflect").tolist() == [[2, 3, 2, 1]]

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .axis_map import AxisMap
-from .compiled import F32, F64, C
 from .precision import widened
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -218,8 +216,8 @@ def pad_constant(x: Array, pads: Pairs, value: Any = 0) -> Array:
 def pad_forward(x: Array, pads: Pairs, mode: str) -> Array:
     """Pad the trailing dimensions of ``x`` by ``mode``: ``"reflect"``, ``"replicate"`` or ``"circular"``."""
     check_pad(x.shape, pads, mode)
-    if _in_one_pass(x):
-        return _mapped(x, _pad_maps(x.shape, pads, mode, False))
+    if min(map(min, pads)) >= 0:
+        return _framed(x, pads, mode)
     out = x
     for axis, (lo, hi) in enumerate(pads, start=x.ndim - len(pads)):
         if lo or hi:
@@ -230,8 +228,8 @@ def pad_forward(x: Array, pads: Pairs, mode: str) -> Array:
 @widened
 def pad_backward(grad: Array, pads: Pairs, mode: str) -> Array:
     """Gradient of ``pad_forward``: each padded value's gradient goes to where the value came from."""
-    if _in_one_pass(grad):
-        return _mapped(grad, _pad_maps(grad.shape, pads, mode, True))
+    if min(map(min, pads)) >= 0:
+        return _unframed(grad, grad.ndim - len(pads), pads, mode)
     out = grad
     for axis, (lo, hi) in enumerate(pads, start=grad.ndim - len(pads)):
         if lo or hi:
@@ -239,28 +237,49 @@ def pad_backward(grad: Array, pads: Pairs, mode: str) -> Array:
     return out.copy() if out is grad else out
 
 
-def _in_one_pass(x: Array) -> bool:
-    """Whether a compiled loop takes ``x``."""
-    return C is not None and (x.dtype is F32 or x.dtype is F64) and x.flags.c_contiguous
+def _framed(x: Array, pads: Pairs, mode: str) -> Array:
+    """``x`` copied once, then its edges from what lies inside, the last axis first."""
+    lead = x.ndim - len(pads)
+    sizes = [n + lo + hi for n, (lo, hi) in zip(x.shape[lead:], pads)]
+    out = np.empty((*x.shape[:lead], *sizes), x.dtype)
+    inside = (slice(None),) * lead + tuple(slice(lo, lo + n) for n, (lo, _) in zip(x.shape[lead:], pads))
+    out[inside] = x
+    for axis in reversed(range(lead, x.ndim)):
+        lo, hi = pads[axis - lead]
+        for edge, source in _edges(x.shape[axis], lo, hi, mode):
+            values = out[(*inside[:axis], slice(source.start + lo, source.stop + lo))]
+            out[(*inside[:axis], edge)] = np.flip(values, axis) if mode == "reflect" else values
+    return out
 
 
-@functools.lru_cache(maxsize=256)
-def _pad_maps(shape: Shape, pads: Pairs, mode: str, transposed: bool) -> list[tuple[int, AxisMap]]:
-    """The maps that pad an array of this shape, or that take the pads off again, and their axes."""
-    maps = []
-    for axis, (lo, hi) in enumerate(pads, start=len(shape) - len(pads)):
-        n = shape[axis] - lo - hi if transposed else shape[axis]
-        padding = AxisMap(_pad_source(n, lo, hi, mode)[0][None], None, n)
-        if lo or hi:
-            maps.append((axis, padding.transposed() if transposed else padding))
-    return maps
+def _unframed(grad: Array, axis: int, pads: Pairs, mode: str) -> Array:
+    """What lies inside of ``grad`` from ``axis`` on, with what its edges hold added to where that came from."""
+    if axis == grad.ndim:
+        return grad.copy()
+    lo, hi = pads[axis - grad.ndim]
+    along = (slice(None),) * axis
+    n = grad.shape[axis] - lo - hi
+    out = _unframed(grad[(*along, slice(lo, lo + n))], axis + 1, pads, mode)
+    for edge, source in _edges(n, lo, hi, mode):
+        shares = _unframed(grad[(*along, edge)], axis + 1, pads, mode)
+        if mode == "replicate":
+            shares = shares.sum(axis, keepdims=True)
+        out[(*along, source)] += np.flip(shares, axis) if mode == "reflect" else shares
+    return out
 
 
-def _mapped(x: Array, maps: list[tuple[int, AxisMap]]) -> Array:
-    out = x
-    for axis, along in maps:
-        out = along.apply(out, axis)
-    return out.copy() if out is x else out
+def _edges(n: int, lo: int, hi: int, mode: str) -> Iterator[tuple[slice, slice]]:
+    """The edges of an axis of ``n`` places between ``lo`` and ``hi`` more, and from which of the ``n`` their values come; the
+    other way round where they reflect."""
+    if mode == "reflect":
+        sources = slice(1, lo + 1), slice(n - 1 - hi, n - 1)
+    elif mode == "replicate":
+        sources = slice(0, 1), slice(n - 1, n)
+    else:
+        sources = slice(n - lo, n), slice(0, hi)
+    for edge, source in zip((slice(0, lo), slice(lo + n, lo + n + hi)), sources):
+        if edge.start < edge.stop:
+            yield edge, source
 
 
 def _pad_axis(x: Array, axis: int, lo: int, hi: int, mode: str) -> Array:

@@ -527,27 +527,25 @@ def group_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Gradients with respect to input, weight and bias; None where ``output_mask`` says so."""
     n, channels = x.shape[:2]
-    spread = channels // num_groups
-    g, inverse = _channels(grad), wide(rstd).reshape(n, num_groups)
-    # One statistic a group, repeated for each of its channels.
-    scale, center = (np.repeat(s, spread, axis=1)[..., None] for s in (inverse, wide(mean).reshape(n, num_groups)))
-    base, offset = _near_zero(_channels(x), center, scale)
-    level = total(g, (2,))
-    along = _dot_places(g, base) - offset[..., 0] * level
+    spread, space = channels // num_groups, math.prod(x.shape[2:])
+    # Every channel of every sample counts as one of a single sample, with the statistics of its group.
+    g, c = (_channels(a).reshape(1, n * channels, space) for a in (grad, x))
+    center, scale = (np.repeat(wide(s).reshape(-1), spread) for s in (mean, rstd))
+    base, offset, level, along = _channel_products(g, c, center, scale)
     grad_x = grad_weight = grad_bias = None
     kind = x.dtype if weight is None else weight.dtype
     if output_mask[0]:
-        factors = np.ones(channels, g.dtype) if weight is None else wide(weight)
-        size = max(spread * g.shape[2], 1)
-        levels, alongs = ((part * factors).reshape(n, num_groups, spread).sum(2) for part in (level, along))
-        slope = np.repeat(alongs * inverse**3 / size, spread, axis=1)[..., None]
-        with spreading(g.shape[2]):
-            result = g * (scale * factors[:, None])
-            result -= base * slope
-            result += offset * slope - np.repeat(levels * inverse / size, spread, axis=1)[..., None]
+        factors = np.ones(n * channels, g.dtype) if weight is None else np.tile(wide(weight), n)
+        levels, alongs = (_sum_groups(part * factors, spread) / max(spread * space, 1) for part in (level, along))
+        result = _mixed(g, base, offset, scale * factors, alongs * scale**3, levels * scale)
         grad_x = narrow(result, x.dtype).reshape(x.shape)
     if output_mask[1]:
-        grad_weight = narrow(total(along * scale[..., 0], (0,)), kind)
+        grad_weight = narrow(total((along * scale).reshape(n, channels), (0,)), kind)
     if output_mask[2]:
-        grad_bias = narrow(total(level, (0,)), kind)
+        grad_bias = narrow(total(level.reshape(n, channels), (0,)), kind)
     return grad_x, grad_weight, grad_bias
+
+
+def _sum_groups(values: Array, spread: int) -> Array:
+    """For each channel the sum over its group of so many."""
+    return np.repeat(values.reshape(-1, spread).sum(1), spread)

@@ -137,7 +137,7 @@ def adaptive_max_pool_forward(x: Array, output_size: Shape) -> tuple[Array, Arra
     check_adaptive(f"adaptive_max_pool{ndim}d", x.shape, output_size)
     space = x.shape[-ndim:]
     shape = (*x.shape[:-ndim], *output_size)
-    if C is not None and x.size <= FEW:
+    if C is not None and _by_windows(x.size, math.prod(shape)):
         out: Array = np.empty(shape, x.dtype)
         where: Array = np.empty(shape, np.int64)
         if C.max_pool(*_covering(ndim), x, out, where):
@@ -255,8 +255,9 @@ def adaptive_avg_pool_forward(x: Array, output_size: Shape) -> Array:
     """Mean of each of ``output_size`` windows that together cover the input."""
     ndim = len(output_size)
     check_adaptive(f"adaptive_avg_pool{ndim}d", x.shape, output_size)
-    if C is not None and x.size <= FEW:
-        out: Array = np.empty((*x.shape[:-ndim], *output_size), x.dtype)
+    shape = (*x.shape[:-ndim], *output_size)
+    if C is not None and _by_windows(x.size, math.prod(shape)):
+        out: Array = np.empty(shape, x.dtype)
         if C.avg_pool(*_covering(ndim), x, out, False, 0):
             return out
     pool = _even_pool(x.shape[-ndim:], output_size)
@@ -272,7 +273,7 @@ def adaptive_avg_pool_forward(x: Array, output_size: Shape) -> Array:
 def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) -> Array:
     """Gradient of ``adaptive_avg_pool_forward`` with respect to its input of shape ``x_shape``."""
     ndim = len(output_size)
-    if C is not None and math.prod(x_shape) <= FEW:
+    if C is not None and _by_windows(math.prod(x_shape), grad.size):
         out: Array = np.empty(x_shape, grad.dtype)
         if C.avg_pool_backward(*_covering(ndim), out, densely_laid(grad), False, 0):
             return out
@@ -284,6 +285,14 @@ def adaptive_avg_pool_backward(grad: Array, x_shape: Shape, output_size: Shape) 
         grad = grad / _along(axis, ends - starts, grad)
         grad = runs(starts, ends, x_shape[axis]).transposed().apply(grad, axis)
     return grad
+
+
+_LARGE_WINDOW = 16  # elements; NumPy takes a pass over memory for each row and column of such a window
+
+
+def _by_windows(size: int, count: int) -> bool:
+    """Whether loops that go window by window pay, for so many elements in so many windows side by side."""
+    return size <= FEW or size >= _LARGE_WINDOW * count
 
 
 @functools.cache
