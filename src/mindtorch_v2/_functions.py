@@ -91,6 +91,8 @@ def not_yet(op: Op) -> Callable[..., Any]:
     """Stands for the form of an op's function that offers a call to nobody, until the first call makes that."""
 
     def unseen(*args: Any) -> Any:
+        if f"S_{op.ident}" not in NAMESPACE:
+            materialize(op)
         op.unseen = _codegen.compile_function(_forward.unseen_source(op), f"{op.qualified}, unseen")
         return op.unseen(*args)
 

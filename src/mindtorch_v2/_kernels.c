@@ -184,7 +184,6 @@ static PyMethodDef methods[] = {
     METHOD("look", look),
     METHOD("stride", stride),
     METHOD("unsqueeze", unsqueeze),
-    METHOD("convert", convert),
     METHOD("sigmoid", sigmoid),
     METHOD("gelu", gelu),
     METHOD("gelu_tanh", gelu_tanh),

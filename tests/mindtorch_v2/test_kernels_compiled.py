@@ -669,8 +669,7 @@ def test_stand_ins_leave_the_rest_to_numpy() -> None:
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
 def test_conversions_of_16_bits(kind: type) -> None:
     every = np.arange(1 << 16).astype(np.uint16).view(kind)
-    wider = np.empty(every.shape, F32)
-    assert C.convert(every, wider)
+    wider = C.converted(every, np.dtype(F32))
     with np.errstate(all="ignore"):
         expected = every.astype(F32)
         np.testing.assert_array_equal(wider, expected)
@@ -678,12 +677,11 @@ def test_conversions_of_16_bits(kind: type) -> None:
         steps = [expected, middles, np.nextafter(middles, F32(0)), np.nextafter(middles, F32(np.inf)), -middles]
         values = np.concatenate([*steps, normal(1000) * F32(1e-6)])
         rounded = values.astype(kind)
-    narrower = np.empty(values.shape, kind)
-    assert C.convert(values, narrower)
+    narrower = C.converted(values, np.dtype(kind))
     number = ~np.isnan(values)
     np.testing.assert_array_equal(narrower.view(np.uint16)[number], rounded.view(np.uint16)[number])
     assert np.isnan(narrower[~number].astype(F32)).all()
-    assert not C.convert(values, values.copy())
+    assert C.converted(np.zeros(3), np.dtype(kind)) is None
 
 
 @needs_compiled

@@ -14,7 +14,7 @@ from .. import _dtype, _tap
 from .._device import device as _Device
 from .._dtype import dtype as DType
 from .._fork import free_in_children
-from .._op import Op
+from .._op import OPS, Op
 from .._slow import AUTOCAST, evaluate, split_out
 from .._tensor import Tensor
 from ..ops import convert
@@ -59,6 +59,10 @@ _users = 0
 # --- how ops are run --------------------------------------------------------------------------------------------------
 
 
+_NAMESPACE = _tap.NAMESPACE
+_to_copy = OPS["_to_copy"]
+
+
 def _eligible(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.dtype is not _dtype.float64
 
@@ -71,7 +75,10 @@ def _cast_tensor(t: Tensor, to: DType) -> Tensor:
     keep = lasting and to is _state.dtype and t.dtype is _dtype.float32 and t.requires_grad and t.is_leaf
     if keep and id(t) in _state.copies:
         return _state.copies[id(t)][1]
-    made: Tensor = convert.to_dtype(t, to)
+    if _NAMESPACE["AUTOCASTING"]:  # nobody else looks on
+        made: Tensor = _to_copy.unseen(t, to, None, None, None, False, None)
+    else:
+        made = convert.to_dtype(t, to)
     if keep:
         _state.copies[id(t)] = (t, made)
     return made
@@ -93,8 +100,10 @@ def _run(choose: Any) -> Any:
     """How an op of one list is run: inputs cast, then the op itself without autocast."""
 
     def run(op: Op, args: tuple[Any, ...]) -> Any:
+        alone = _NAMESPACE["AUTOCASTING"]
+        if alone and _state.suspended:
+            return op.unseen(*args)
         given, out = split_out(op, args)
-        alone = _tap.NAMESPACE["AUTOCASTING"]
         if not _state.enabled or _state.suspended or out is not None:
             return op.unseen(*args) if alone else evaluate(op, args)
         to = choose(given)

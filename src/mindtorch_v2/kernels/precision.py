@@ -25,9 +25,9 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 def cast(a: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """``a.astype(dtype)``; between 16 bits and float32, where NumPy goes one by one, by the compiled loop."""
-    if C is not None and a.dtype.itemsize + dtype.itemsize == 6 and type(a) is np.ndarray:
-        result = np.empty(a.shape, dtype)
-        if C.convert(a, result):
+    if C is not None and a.dtype.itemsize + dtype.itemsize == 6:
+        result: np.ndarray[Any, Any] | None = C.converted(a, dtype)
+        if result is not None:
             return result
     return a.astype(dtype, order_of(a))
 

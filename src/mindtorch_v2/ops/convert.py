@@ -28,7 +28,10 @@ _WITHOUT_FLAGS = (
     "(input._a.dtype.kind in 'ib' and (dtype.np is F32 or dtype.np is I64)"
     " or dtype.np is F64 and input._a.dtype is F32 or dtype.np is BOOL and input._a.dtype.kind in 'if')"
 )
-_COMPILED = "input._a.dtype.char in 'fdlqi?' and dtype.np.char in 'fdlqi?'"
+_COMPILED = (
+    "(input._a.dtype.char in 'fdlqi?' and dtype.np.char in 'fdlqi?'"
+    " or input._a.dtype.char + dtype.np.char in ('fE', 'Ef', 'fe', 'ef'))"  # float32 and 16 bits, of which E are bfloat16
+)
 
 
 def _to_known(a: Any, dtype: DType, *rest: Any) -> Any:

@@ -406,22 +406,13 @@ static void float_to_half(const void *work, Py_ssize_t from, Py_ssize_t to) {
 CONVERSION(brain_to_float, uint16_t, float, from_brain)
 CONVERSION(float_to_brain, float, uint16_t, to_brain)
 
-/* convert(x, out): from 16 bits to float32 or back. */
-static PyObject *convert(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2 || Py_TYPE(args[0]) != array_type || Py_TYPE(args[1]) != array_type) Py_RETURN_FALSE;
-    PyObject *from = ((Array *)args[0])->descr, *to = ((Array *)args[1])->descr;
-    Part part = from == F16 && to == F32    ? half_to_float
-                : from == F32 && to == F16  ? float_to_half
-                : from == BF16 && to == F32 ? brain_to_float
-                : from == F32 && to == BF16 ? float_to_brain
-                                            : NULL;
-    if (!part || !readable(args[0], from) || !writable(args[1], to) || !of_one_shape(args[0], args[1])) Py_RETURN_FALSE;
-    Operands work = {data_of(args[0]), NULL, data_of(args[1]), 0};
-    Py_ssize_t n = count_of(args[0]);
-    BEGIN(n)
-    run(part, &work, n, 1, LIGHT);
-    END
-    Py_RETURN_TRUE;
+/* The loop from 16 bits to float32 or back; NULL for all else. */
+INLINE Part between_widths(PyObject *from, PyObject *to) {
+    return from == F16 && to == F32    ? half_to_float
+           : from == F32 && to == F16  ? float_to_half
+           : from == BF16 && to == F32 ? brain_to_float
+           : from == F32 && to == BF16 ? float_to_brain
+                                       : NULL;
 }
 
 /* Of one array, in float32 and float64. */

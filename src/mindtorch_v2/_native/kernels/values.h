@@ -121,12 +121,17 @@ INLINE int is_number_type(PyObject *descr) {
 /* converted(x, dtype): x in another type; None for types that are not known here, and for what is not plain memory. */
 static PyObject *converted(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     PyObject *from = count == 2 && Py_TYPE(args[0]) == array_type ? ((Array *)args[0])->descr : NULL, *to = args[1];
-    if (from == NULL || !is_number_type(from) || !is_number_type(to) || !readable(args[0], from)) Py_RETURN_NONE;
+    Part part = from ? between_widths(from, to) : NULL;
+    if (from == NULL || !(part || (is_number_type(from) && is_number_type(to))) || !readable(args[0], from)) Py_RETURN_NONE;
     PyObject *out = new_like(args[0], KEEP_ORDER, Py_NewRef(to), 0);
     if (!out) return NULL;
     Py_ssize_t n = count_of(out);
+    Operands work = {data_of(args[0]), NULL, data_of(out), 0};
     BEGIN(n)
-    convert_loop(from, to, data_of(args[0]), data_of(out), n);
+    if (part)
+        run(part, &work, n, 1, LIGHT);
+    else
+        convert_loop(from, to, data_of(args[0]), data_of(out), n);
     END
     return out;
 }
