@@ -283,8 +283,14 @@ def made_by_body(op: Any) -> bool:
 def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = frozenset()) -> None:
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
     if not op.takes_tensors:  # a factory, whose result may live on meta
-        # A body of ops has made its tensor already; another one would count its memory twice.
-        lines.add("return got" if flags & _tap.MEMORY and op.calls is not None else "return MAKE(r0)")
+        if flags & _tap.MEMORY and op.calls is not None:
+            lines.add(
+                "return got"
+            )  # a body of ops has made its tensor already; another one would count its memory twice
+        elif _tap.HELPER is not None and not flags & _tap.MEMORY:
+            lines.add("return WRAP(r0) if type(r0) is ndarray and not INFERRING else MAKE(r0)")
+        else:
+            lines.add("return MAKE(r0)")
         return
     lines.add("if type(r0) is not ndarray: r0 = FIX(r0)")
     counts = flags & _tap.MEMORY and op.inner is None and not made_by_body(op)
@@ -372,6 +378,9 @@ def finish_many(lines: Lines, op: Any, flags: int) -> None:
     names = [f"t{i}_" for i in range(count)]
     for i in range(count):
         memory = f"COUNTED(r{i})" if flags & _tap.MEMORY else "None"
+        if flags & _tap.MEMORY and made_by_body(op):
+            lines.add(f"v = got[{i}]._v")
+            memory = "v if type(v) is COUNTED else None"
         lines.add(f"if type(r{i}) is not ndarray: r{i} = FIX(r{i})")
         if _tap.HELPER is None:
             lines.add(f"t{i}_ = NEW(Tensor)", f"t{i}_._a = r{i}", f"t{i}_._view = None", f"t{i}_._v = {memory}")

@@ -66,7 +66,12 @@ def _guarded(op: Any, call: str) -> list[str]:
 _NO_MEMORY = ["except MemoryError as error:", "    raise NO_MEMORY(error) from None"]
 
 
-def _without_graph(call: str) -> list[str]:
+def _without_graph(op: Any, target: str = "") -> list[str]:
+    """The body of an op, run while no graph is built."""
+    given = ", ".join(a.python_name for a in op.schema.arguments)
+    if _tap.HELPER is not None:
+        return [f"{target}UNGRAPHED(V_{op.ident}, {given})"]
+    call = f"{target}V_{op.ident}({given})"
     # Switched inside of `try`: an interrupt comes after the call that switches, and must not leave it so.
     switched = ["try:", "    GRAD_SET(False)", "    " + call, "finally:", "    GRAD_SET(True)"]
     return ["if GRAD():", *("    " + line for line in switched), "else:", "    " + call]
@@ -77,8 +82,7 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
     count = len(op.schema.returns)
     target = "rs" if op.schema.returns_list else ", ".join(f"r{i}" for i in range(count))
     if op.calls is not None and (op.kernel is None or (recorded and op.ahead is None)):
-        given = ", ".join(a.python_name for a in op.schema.arguments)
-        lines.add(*_without_graph(f"got = V_{op.ident}({given})"))
+        lines.add(*_without_graph(op, "got = "))
         single = count == 1 and not op.schema.returns_list
         lines.add("r0 = got._a" if single else f"{target} = [x._a for x in got]")
         return
@@ -399,8 +403,7 @@ def _mutating_case(
         open_event(lines, form, flags)
     inside = recorded and op.inner is not None
     if recorded and op.calls is not None and not inside:
-        given = ", ".join(a.python_name for a in op.schema.arguments)
-        compute = _without_graph(f"V_{op.ident}({given})")
+        compute = _without_graph(op)
     elif op.base is not None:
         compute = ["try:", *("    " + line for line in compute), *_guarded(op, "")[2:]]
     build = bool(tracked and op.differentiable)

@@ -17,6 +17,7 @@
 #include "_native/helper/modules.h"
 #include "_native/helper/storage.h"
 #include "_native/helper/performing.h"
+#include "_native/helper/inside.h"
 #include "_native/helper/sightings.h"
 #include "_native/helper/calls.h"
 #include "_native/helper/readers.h"
@@ -30,10 +31,11 @@ static int add_types(PyObject *module) {
     PyObject *counted = bases ? PyType_FromSpecWithBases(&counted_spec, bases) : NULL;
     given.counted = (PyTypeObject *)counted, given.storage = (PyTypeObject *)storage;
     operator_type = (PyTypeObject *)PyType_FromSpec(&operator_spec);
+    inside.type = (PyTypeObject *)PyType_FromSpec(&inside_spec);
     PyObject *extents = PyType_FromSpecWithBases(&extents_spec, (PyObject *)&PyTuple_Type);
     open_name = PyUnicode_InternFromString("open"), root_name = PyUnicode_InternFromString("root");
     forward_name = PyUnicode_InternFromString("forward");
-    int failed = !lane || !counted || !sightings || !operator_type || !open_name || !root_name || !forward_name ||
+    int failed = !lane || !counted || !sightings || !operator_type || !inside.type || !open_name || !root_name || !forward_name ||
                  !extents || PyModule_AddObjectRef(module, "Extents", extents) < 0 ||
                  PyModule_AddObjectRef(module, "Lane", lane) < 0 ||
                  PyModule_AddObjectRef(module, "Storage", storage) < 0 ||
@@ -148,6 +150,9 @@ static PyMethodDef functions[] = {
     {"connect_modes", connect_modes, METH_VARARGS, "Hand over the ContextVars of grad and inference mode."},
     {"stack", stack_here, METH_NOARGS, "The interned id of the calling thread's Python stack."},
     {"connect_stacks", connect_stacks, METH_O, "Forget the ids of stacks; keys of those to come go into this list."},
+    {"inside", inside_new, METH_VARARGS, "An op as it is run inside of another one."},
+    {"connect_inside", connect_inside, METH_VARARGS, "Hand over what ops inside of others need."},
+    {"without_graph", (PyCFunction)(void (*)(void))without_graph, METH_FASTCALL, "Call a function while no graph is built."},
     {"perform", perform, METH_VARARGS, "Ops on many tensors one after another, each recorded."},
     {"count", count, METH_O, "The counted storage token of a new array."},
     {"trace", trace, METH_O, "Time Python functions on the calling thread into a lane."},

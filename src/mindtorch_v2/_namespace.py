@@ -250,4 +250,5 @@ def fill() -> None:
             NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, WRAP_COUNTED=_tap.HELPER.wrap_counted, LOOK=_tap.HELPER.look,
             LOOK_AT_PARTS=_tap.HELPER.look_at_parts, OUTPUTS=_tap.HELPER.attach,
             ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
+            UNGRAPHED=_tap.HELPER.without_graph,
         )  # fmt: skip

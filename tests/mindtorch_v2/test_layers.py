@@ -23,7 +23,7 @@ LAYERS = {
     "L1": "_tensor _tensor_str _random.* _mt19937",
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.entry autograd.methods autograd.overrides autograd.variable""",
-    "L3": "_schema _codegen _recorded _forward _inputs _compute _change _slow _functions _namespace _op _front ops.*",
+    "L3": "_schema _codegen _recorded _forward _inputs _compute _change _slow _functions _namespace _op _inside _front ops.*",
     "L4": """_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.*
         linalg.* masked sparse.* fft.* special.* autograd.functional autograd.forward_ad
         autograd.jacobians autograd.mismatch autograd.promises autograd.gradcheck""",

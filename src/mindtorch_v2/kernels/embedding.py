@@ -41,9 +41,17 @@ def embedding(weight: Array, indices: Array) -> Array:
 
 
 def embedding_dense_backward(
-    grad: Array, indices: Array, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
+    grad: Array,
+    indices: Array,
+    num_weights: int,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    out: Array | None = None,
 ) -> Array:
-    """Gradient of ``embedding`` with respect to its table; nothing flows into row ``padding_idx``."""
+    """Gradient of ``embedding`` with respect to its table; nothing flows into row ``padding_idx``.
+
+    It may be written into ``out``, which holds zeros.
+    """
     flat = indices.reshape(-1)
     rows = wide(grad).reshape(flat.size, grad.shape[-1])
     if padding_idx >= 0:
@@ -52,9 +60,15 @@ def embedding_dense_backward(
             flat, rows = flat[kept], rows[kept]
     if scale_grad_by_freq:
         rows = rows / np.bincount(flat, minlength=num_weights)[flat].astype(rows.dtype)[:, None]
-    result = np.zeros((num_weights, grad.shape[-1]), rows.dtype)
+    has_place = out is not None and out.dtype == rows.dtype
+    result = out if has_place else np.zeros((num_weights, grad.shape[-1]), rows.dtype)
+    assert result is not None
     add_rows(result, flat, rows)
-    return narrow(result, grad.dtype)
+    if out is None:
+        return narrow(result, grad.dtype)
+    if not has_place:
+        out[...] = narrow(result, grad.dtype)
+    return out
 
 
 def embedding_renorm_(weight: Array, indices: Array, max_norm: float, norm_type: float = 2.0) -> Array:

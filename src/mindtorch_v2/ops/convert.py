@@ -11,6 +11,7 @@ from .. import _device, _dtype, _tap
 from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray, laid_out
 from .._op import composite, op, value
 from .._storage import Storage, mark_inference
@@ -97,6 +98,10 @@ def _to_layout(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: A
     return settle_class(_to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format))
 
 
+# Where neither dtype nor device changes.
+_stays = inside(_to_layout, lambda self, *rest: self)
+
+
 @composite(
     "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 )
@@ -150,8 +155,11 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         wanted: Any = args[0] if plain else device if dtype is None and not args else None
         kind = type(wanted)
         if (kind is _Device and wanted.type == "cpu") or (kind is str and wanted == "cpu"):
-            if type(self) in FAST and not _NAMESPACE["HOOK"]:
-                return self
+            if type(self) in FAST:
+                if not _NAMESPACE["HOOK"]:
+                    return self
+                device = _device.CPU if kind is str else wanted
+                return _stays(self, self.dtype, _device.strided, device, None, non_blocking, False, None)
         quick = converted(self, wanted) if plain else _converted_by(self, args, dtype, device)
         if quick is not None:
             return quick

@@ -16,17 +16,19 @@ import numpy as np
 from .._change import type_name
 from .._dtype import FROM_NUMPY
 from .._front import front
+from .._inside import inside
 from .._tensor import make
 from ..kernels import conv
 from ..kernels.checks import not_implemented
 from ..kernels.compiled import C
 from ..kernels.fold import Shape
+from . import inner
 from .matrix import cpp_name
 from .network import composite, explicit, op
 from .padding import constant_pad_nd
 from .permute import permute
 from .sizes import expanded
-from .view import reshape, unsqueeze
+from .view import unsqueeze
 
 # --- the general operator ---------------------------------------------------------------------------------------------
 
@@ -113,7 +115,7 @@ def _backward_calls(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, 
         )  # fmt: skip
         return [g.squeeze(2) if g._a.ndim == 4 else g for g in grads]
     if weight._a.ndim == 4 and plain:
-        return _slow_conv2d_backward.function(
+        return _slow_conv2d_backward_inside(
             grad_output, input, weight, weight._a.shape[2:], stride, padding, output_mask
         )
     arrays = _gradients(
@@ -139,7 +141,7 @@ def _asked(parts: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...]:
 
 
 def _convolution_calls(input: Any, weight: Any, bias: Any, *geometry: Any) -> Any:
-    return _convolution.function(input, weight, bias, *geometry, False, False, False, True)
+    return _convolution_inside(input, weight, bias, *geometry, False, False, False, True)
 
 
 convolution = op(
@@ -185,6 +187,9 @@ def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, 
     return _by_backend(input, weight, bias, sizes, transposed, groups)
 
 
+_convolution_inside = inside(_convolution)
+
+
 def _by_backend(input: Any, weight: Any, bias: Any, sizes: list[Shape], transposed: bool, groups: int) -> Any:
     stride, padding, dilation, output_padding = sizes
     kernel = weight._a.shape[2:]
@@ -196,8 +201,9 @@ def _by_backend(input: Any, weight: Any, bias: Any, sizes: list[Shape], transpos
         if set(dilation) != {1}:
             row = _slow_conv_dilated2d if flat else _slow_conv_dilated3d
             return row.function(input, weight, kernel, bias, stride, padding, dilation)
-        row = _thnn_conv2d if flat else _slow_conv3d
-        return row.function(input, weight, kernel, bias, stride, padding)
+        if flat:
+            return _thnn_conv2d_inside(input, weight, kernel, bias, stride, padding)
+        return _slow_conv3d.function(input, weight, kernel, bias, stride, padding)
     arrays = (input._a, weight._a, None if bias is None else bias._a)
     return make(_convolved(*arrays, stride, padding, dilation, transposed, output_padding, groups))
 
@@ -210,9 +216,14 @@ def _by_backend(input: Any, weight: Any, bias: Any, sizes: list[Shape], transpos
 def _slow_conv2d_forward(self: Any, weight: Any, kernel_size: Any, bias: Any, stride: Any, padding: Any) -> Any:
     """Columns of the input times the weight as a matrix, with the bias spread over them."""
     shape = weight._a.shape
-    matrix = weight.contiguous().view((shape[0], math.prod(shape[1:])))
-    spread = None if bias is None else reshape(bias, (1, -1, 1, 1))._a.reshape(-1)
-    return make(conv.conv_forward(self._a, matrix._a.reshape(shape), stride, padding, (1, 1), 1, spread))
+    inner.view(weight.contiguous(), (shape[0], math.prod(shape[1:])))
+    if bias is not None:
+        inner.reshape(bias, (1, -1, 1, 1))
+    arrays = (self._a, weight._a, None if bias is None else bias._a)
+    return make(_convolved(*arrays, stride, padding, (1, 1), False, (0, 0), 1))
+
+
+_slow_conv2d_inside = inside(_slow_conv2d_forward)
 
 
 @composite(
@@ -221,6 +232,9 @@ def _slow_conv2d_forward(self: Any, weight: Any, kernel_size: Any, bias: Any, st
 )
 def _thnn_conv2d(self: Any, weight: Any, kernel_size: Any, bias: Any, stride: Any, padding: Any) -> Any:
     return _slow_conv2d_forward.function(self, weight, kernel_size, bias, expanded(stride, 2), expanded(padding, 2))
+
+
+_thnn_conv2d_inside = inside(_thnn_conv2d, lambda *given: _slow_conv2d_inside(*given))
 
 
 @explicit(
@@ -232,10 +246,13 @@ def _slow_conv2d_backward(grad_output: Any, self: Any, weight: Any, kernel_size:
                           output_mask: Any) -> Any:  # fmt: skip
     bias = grad_output.sum((0, 2, 3)) if output_mask[2] else make(np.empty(0, grad_output._a.dtype))
     shape = weight._a.shape
-    matrix = weight.contiguous().view((shape[0], math.prod(shape[1:])))
-    g, w = grad_output.contiguous()._a, matrix._a.reshape(shape)
-    arrays = _gradients(g, self._a, w, stride, padding, (1, 1), False, 1, (*output_mask[:2], False))
+    inner.view(weight.contiguous(), (shape[0], math.prod(shape[1:])))
+    g, wanted = grad_output.contiguous()._a, (*output_mask[:2], False)
+    arrays = _gradients(g, self._a, weight._a, stride, padding, (1, 1), False, 1, wanted)
     return make(arrays[0]), make(arrays[1]), bias
+
+
+_slow_conv2d_backward_inside = inside(_slow_conv2d_backward)
 
 
 def _backend(schema: str, transposed: bool) -> Any:
@@ -316,6 +333,8 @@ def _conv_rows(ndim: int) -> Any:
     ones, nothing, no_more = [1] * ndim, [0] * ndim, (0,) * ndim
 
     def body(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        if input._a.ndim == ndim + 2:
+            return convolution(input, weight, bias, stride, padding, dilation, False, no_more, groups)
         return _batched(
             name, ndim, input,
             lambda x: convolution(x, weight, bias, stride, padding, dilation, False, no_more, groups),

@@ -13,6 +13,7 @@ from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
 from .._errors import broadcast_error, no_memory, refuse_overlap, refuse_shared, shape_text
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray, laid_out, meta
 from .._op import composite, explicit, mutating, op
 from .._tensor import FAST, Tensor, bump, make, move_to, settle_class
@@ -77,16 +78,19 @@ def _filled(a: Any, value: Any) -> Any:
 
 @op(f"empty.memory_format(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", out=False)
 def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
-    return blank(size, np_dtype(dtype), device)
+    return blank(size, _dtype._Default.real.np if dtype is None else np_dtype(dtype), device)
 
 
 empty = _empty.function
+_empty_inside = inside(_empty)
 
 
 @op(
     f"ones(int[] size, {_OPTIONS}) -> Tensor",
     out=False,
-    calls=lambda size, dtype, layout, device, pin_memory: fill_(empty(size, dtype=dtype, device=device), 1.0),
+    calls=lambda size, dtype, layout, device, pin_memory: _fill_inside(
+        _empty_inside(size, dtype, None, device, False, None), 1.0
+    ),
 )
 def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
     return _filled(blank(size, np_dtype(dtype), device), 1)
@@ -95,7 +99,9 @@ def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> A
 @op(
     f"zeros(int[] size, {_OPTIONS}) -> Tensor",
     out=False,
-    calls=lambda size, dtype, layout, device, pin_memory: zero_(empty(size, dtype=dtype, device=device)),
+    calls=lambda size, dtype, layout, device, pin_memory: _zero_inside(
+        _empty_inside(size, dtype, None, device, False, None)
+    ),
 )
 def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
     return _filled(blank(size, np_dtype(dtype), device), 0)
@@ -110,7 +116,7 @@ def fill_dtype(value: Any, dtype: Any) -> DType:
     f"full(int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
     out=False,
     calls=lambda size, fill_value, dtype, layout, device, pin_memory: fill_(
-        empty(size, dtype=fill_dtype(fill_value, dtype), device=device), fill_value
+        _empty_inside(size, fill_dtype(fill_value, dtype), None, device, False, None), fill_value
     ),
 )
 def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
@@ -175,6 +181,7 @@ def _empty_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, m
 
 
 empty_like = _empty_like.function
+_empty_like_inside = inside(_empty_like)
 
 
 @op(
@@ -182,8 +189,8 @@ empty_like = _empty_like.function
     out=False,
     fast=(_LIKE_ITSELF, _ones_like_itself),
     quiet=False,
-    calls=lambda self, dtype, layout, device, pin_memory, memory_format: fill_(
-        empty_like(self, dtype=dtype, device=device, memory_format=memory_format), 1.0
+    calls=lambda self, dtype, layout, device, pin_memory, memory_format: _fill_inside(
+        _empty_like_inside(self, dtype, None, device, False, memory_format), 1.0
     ),
 )
 def _ones_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
@@ -195,8 +202,8 @@ def _ones_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, me
     out=False,
     fast=(_LIKE_ITSELF, _zeros_like_itself),
     quiet=False,
-    calls=lambda self, dtype, layout, device, pin_memory, memory_format: zero_(
-        empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    calls=lambda self, dtype, layout, device, pin_memory, memory_format: _zero_inside(
+        _empty_like_inside(self, dtype, None, device, False, memory_format)
     ),
 )
 def _zeros_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
@@ -209,7 +216,7 @@ def _zeros_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, m
     fast=(_LIKE_ITSELF, _full_like_itself),
     quiet=False,
     calls=lambda self, fill_value, dtype, layout, device, pin_memory, memory_format: fill_(
-        empty_like(self, dtype=dtype, device=device, memory_format=memory_format), fill_value
+        _empty_like_inside(self, dtype, None, device, False, memory_format), fill_value
     ),
 )
 def _full_like(
@@ -243,6 +250,9 @@ def _finish(t: Tensor, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
+_INTS = frozenset((int,))
+
+
 def _factory(name: str, row: Any, value: Any) -> Any:
     """The public function of a factory that takes only a size (None: memory is left as it is)."""
     function = row.function
@@ -255,8 +265,8 @@ def _factory(name: str, row: Any, value: Any) -> Any:
         given = size != ()
         if len(size) == 1 and type(size[0]) is not int:
             size = tuple(size[0]) if type(size[0]) is list else size[0]
-        if out is None and type(size) is tuple and given and not kw:
-            if dtype is device is None and not (_NAMESPACE["HOOK"] or _device._default_stack):
+        if not _NAMESPACE["HOOK"] and out is None and type(size) is tuple and given and not kw:
+            if dtype is device is None and not _device._default_stack:
                 made = quick(size, _dtype._Default.real.np, value)
             else:
                 made = quick(size, quick_dtype(dtype, device), value)
@@ -264,7 +274,8 @@ def _factory(name: str, row: Any, value: Any) -> Any:
                 return _finish(made, True) if requires_grad else made
         if not given:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-        _check_size(name, size)
+        if type(size) is not tuple or not _INTS.issuperset(map(type, size)):
+            _check_size(name, size)
         if kw:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kw))}'")
         if out is not None:
@@ -440,10 +451,11 @@ def _new_row(name: str, fill: Any, value: str = "") -> Any:
     def make_new(self: Tensor, size: Any, *given: Any) -> Tensor:
         dtype, _, device, _ = given[-4:]
         if fill is None:
-            return empty(size, dtype=dtype or self.dtype, device=device or self.device)
-        return fill(NEW["empty"](self, size, dtype=dtype, device=device), *given[:-4])
+            made: Tensor = _empty_inside(size, dtype or self.dtype, None, device or self.device, False, None)
+            return made
+        return fill(_new_empty_inside(self, size, dtype, None, device, False), *given[:-4])
 
-    return composite(f"new_{name}(Tensor self, int[] size, {value}{_NEW}", method=False)(make_new).function
+    return composite(f"new_{name}(Tensor self, int[] size, {value}{_NEW}", method=False)(make_new)
 
 
 @composite(f"new_empty_strided(Tensor self, int[] size, int[] stride, {_NEW}", method=False)
@@ -453,11 +465,14 @@ def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout:
 
 new_empty_strided = _new_empty_strided.function
 
+_new_empty = _new_row("empty", None)
+_new_empty_inside = inside(_new_empty)
+
 NEW: dict[str, Any] = {
-    "empty": _new_row("empty", None),
-    "zeros": _new_row("zeros", lambda made: zero_(made)),
-    "ones": _new_row("ones", lambda made: fill_(made, 1.0)),
-    "full": _new_row("full", lambda made, value: fill_(made, value), "Scalar fill_value, "),
+    "empty": _new_empty.function,
+    "zeros": _new_row("zeros", lambda made: _zero_inside(made)).function,
+    "ones": _new_row("ones", lambda made: _fill_inside(made, 1.0)).function,
+    "full": _new_row("full", lambda made, value: fill_(made, value), "Scalar fill_value, ").function,
 }
 
 
@@ -471,6 +486,7 @@ def _zero_(a: Any) -> None:
 
 
 zero_ = _zero_.function
+_zero_inside = inside(_zero_)
 
 
 @mutating(
@@ -478,6 +494,9 @@ zero_ = _zero_.function
 )
 def _fill_(a: Any, value: Any) -> None:
     a[...] = fitting(value, a.dtype)
+
+
+_fill_inside = inside(_fill_)
 
 
 @mutating(

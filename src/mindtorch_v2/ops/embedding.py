@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._inside import inside
 from .._tensor import make
 from ..kernels import embedding as kernels
-from . import composed
-from .creation import zeros
+from . import composed, inner
+from .creation import _zeros
+from .gather import _index_select
 from .network import composite, mutating, op
 from .view import reshape, unsqueeze
 
@@ -18,18 +20,23 @@ SUM, MEAN, MAX = 0, 1, 2
 # --- embedding --------------------------------------------------------------------------------------------------------
 
 
-def _dense_backward(g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def _dense_backward(
+    g: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool, out: Any = None
+) -> Any:
     rows = g.reshape(indices.size, g.shape[-1]) if g.ndim != indices.ndim + 1 else g
-    return kernels.embedding_dense_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
+    return kernels.embedding_dense_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq, out)
 
 
 def _dense_backward_calls(grad_output: Any, indices: Any, num_weights: int, padding_idx: int,
                           scale_grad_by_freq: bool) -> Any:  # fmt: skip
     width = grad_output._a.shape[-1]
-    table = zeros(num_weights, width, dtype=grad_output.dtype)
-    rows = grad_output.contiguous().view((indices._a.size, width))
-    table._a += _dense_backward(rows._a, indices._a, num_weights, padding_idx, scale_grad_by_freq)
+    table = _zeros_inside((num_weights, width), grad_output.dtype, None, None, False)
+    rows = inner.view(grad_output.contiguous(), (indices._a.size, width))
+    _dense_backward(rows._a, indices._a, num_weights, padding_idx, scale_grad_by_freq, table._a)
     return table
+
+
+_zeros_inside = inside(_zeros)
 
 
 _embedding_dense_backward = op(
@@ -61,16 +68,22 @@ def _unscattered(g: Any, indices: Any, padding_idx: int, by_frequency: bool) -> 
 )
 def _embedding_backward(grad: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool,
                         sparse: bool) -> Any:  # fmt: skip
-    return _embedding_dense_backward.function(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+    return _dense_backward_inside(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+_dense_backward_inside = inside(_embedding_dense_backward)
 
 
 def _embedding_calls(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Any:
     if weight._a.ndim != 2 or indices._a.dtype.kind not in "iu" or indices._a.size == 0:
         return make(_embedding_array(weight._a, indices._a, padding_idx, scale_grad_by_freq, sparse))
     if indices._a.ndim == 1:
-        return weight.index_select(0, indices)
-    rows = weight.index_select(0, reshape(indices, (-1,)))
-    return rows.view((*indices._a.shape, *weight._a.shape[1:]))
+        return _index_select_inside(weight, 0, indices)
+    rows = _index_select_inside(weight, 0, inner.reshape(indices, (-1,)))
+    return inner.view(rows, (*indices._a.shape, *weight._a.shape[1:]))
+
+
+_index_select_inside = inside(_index_select)
 
 
 def _embedding_array(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Any:

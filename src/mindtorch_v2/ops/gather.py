@@ -224,6 +224,7 @@ def _few_selected(a: Any, dim: int, index: Any) -> Any:
 @op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     out="exact",
+    quiet=False,
     fast=None if C is None else ("type(dim) is int and dim != 0 and input._a.size <= 4096", _few_selected),
     self=lambda g, self_sizes, dim, index: index_select_backward(g, self_sizes, dim, index),
 )

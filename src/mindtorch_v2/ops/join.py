@@ -14,11 +14,12 @@ from .. import _tap
 from .._dtype import FROM_NUMPY, combine, promote_types
 from .._errors import shape_text, wrap_dim
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray, meta
 from .._op import composite, op
 from .._tensor import Tensor, make
 from ..kernels.compiled import C
-from . import creation
+from . import creation, inner
 from .part import narrow, select, slice_
 from .view import _view, expand, flatten, reshape, unsqueeze
 
@@ -82,6 +83,7 @@ def joined_array(arrays: Any, dim: int) -> Any:
 
 
 cat = _cat.function
+_cat_inside = inside(_cat)
 
 
 def cat_error(arrays: Any, kept: Any, dim: int) -> Exception:
@@ -133,11 +135,11 @@ def _stack_shape(arrays: Any, dim: int) -> tuple[int, tuple[int, ...]]:
     return dim, (*shape[:dim], len(arrays), *shape[dim:])
 
 
-def _stack_called(tensors: Any, dim: int) -> Tensor:
+def _stack_called(tensors: Any, dim: int) -> Any:
     dim, shape = _stack_shape([t._a for t in tensors], dim)
     if dim == len(shape) - 1:
-        return cat([unsqueeze(t, dim) for t in tensors], dim)
-    return _view.function(cat(tensors, dim), size=shape)
+        return _cat_inside([inner.unsqueeze(t, dim) for t in tensors], dim)
+    return inner.view(_cat_inside(tensors, dim), shape)
 
 
 @op(

@@ -10,8 +10,8 @@ from .._errors import wrap_dim
 from .._front import front
 from .._op import composite, op, view
 from .._tensor import Tensor
-from . import creation, join
-from .part import ALL, narrow, select, slice_
+from . import creation, inner, join
+from .part import ALL, slice_
 from .view import sizes_of
 
 
@@ -88,9 +88,10 @@ def _split_gradient(grads: Any, self_sizes: Any, split_size: int, dim: int) -> T
 
 
 def _narrowed(self: Tensor, sizes: Sequence[int], dim: int) -> list[Tensor]:
+    """Consecutive parts of a dimension, where a recorder sees each."""
     found, start = [], 0
     for size in sizes:
-        found.append(narrow(self, dim, start, size))
+        found.append(inner.narrow(self, dim, start, size))
         start += size
     return found
 
@@ -318,7 +319,7 @@ def _unbind_gradient(grads: Any, self_sizes: Any, dim: int) -> Tensor:
 
 @view(
     "unbind.int(Tensor(a) self, int dim=0) -> Tensor[]",
-    calls=lambda self, dim: [select(self, dim, i) for i in range(_length(self._a, dim))],
+    calls=lambda self, dim: [inner.select(self, dim, i) for i in range(_length(self._a, dim))],
     self=_unbind_gradient,
 )
 def _unbind(a: Any, dim: int) -> Any:

@@ -28,7 +28,7 @@ SKIPPED, MUTED = 0, -1
 
 _MUTED_PARTS = ("ops", "kernels", "devices", "_random")
 _MUTED_FILES = frozenset(
-    "_tap.py _op.py _bind.py _change.py _codegen.py _compute.py _forward.py _front.py _functions.py _inputs.py "
+    "_tap.py _op.py _bind.py _change.py _codegen.py _compute.py _forward.py _front.py _functions.py _inputs.py _inside.py "
     "_methods.py _namespace.py _operators.py _recorded.py _schema.py _slow.py _errors.py _floating.py _roles.py "
     "_device.py _dtype.py _lists.py _meta.py _size.py _steps.py _storage.py _tensor.py _tensor_str.py autograd/anomaly.py "
     "profiler/annotate.py profiler/capture.py profiler/frames.py profiler/recorder.py".split()

@@ -1,0 +1,64 @@
+"""Ops as they are run inside of others that record themselves: the bodies of composites call them in place of public
+functions, whose questions have been answered by then. It does not know which ops those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _tap
+from ._errors import no_memory
+from ._op import Op
+from ._tensor import make
+
+# Kinds of rows by what the helper does with them: it makes a tensor, a view, changes the first argument, calls other ops.
+_KINDS = {"kernel": 0, "view": 1, "mutate": 2, "composite": 3}
+
+
+def inside(row: Op, body: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """What the row's public function does, called with all arguments of its schema by position. Where a recorder is all
+    that watches, tensors are plain and no graph is built, that is the kernel in an event; composites may be in graphs.
+
+    `body` is run then in place of the row's own: the same ops on tensors, for what its callers give it.
+    """
+    otherwise = _by_position(row)
+    if _tap.HELPER is None:
+        return otherwise
+    if row.rule is not None or row.base is not None or row.inner is not None or row.ahead is not None:
+        raise ValueError(f"row {row.qualified} is more than a kernel or a body")
+    body = body or row.calls
+    kind = row.kind if body is None else "composite"
+    takes_tensors = "Tensor" in row.text.partition("->")[0]  # as the row says once its text is read
+    needs_no_graph = row.kind != "composite" and takes_tensors
+    quiet = kind == "kernel" and takes_tensors and row.quiet
+    made: Callable[..., Any] = _tap.HELPER.inside(
+        row, body or row.kernel, _KINDS[kind], needs_no_graph, quiet, otherwise
+    )
+    return made
+
+
+def _by_position(row: Op) -> Callable[..., Any]:
+    """The public function, which takes some arguments by name only."""
+    if "*," not in row.text:
+        return row.function
+
+    def otherwise(*args: Any) -> Any:
+        names = [a.name for a in row.schema.arguments if a.kwarg_only]
+        count = len(args) - len(names)
+        return row.function(*args[:count], **dict(zip(names, args[count:], strict=True)))
+
+    otherwise.qualified = row.qualified  # type: ignore[attr-defined]
+    return otherwise
+
+
+def _made(result: Any) -> Any:
+    return make(result if isinstance(result, np.ndarray) else np.asarray(result))
+
+
+if _tap.HELPER is not None:
+    _tap.HELPER.connect_inside(
+        _made, no_memory, *(_tap.NAMESPACE[name] for name in ("FP_ENTER", "FP_QUIET", "FP_LEAVE"))
+    )

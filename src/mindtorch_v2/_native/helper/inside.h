@@ -1,0 +1,270 @@
+/* Ops run inside of another one: an event around what the op does, without the questions of its public function. */
+
+/* What such an op does: make a tensor, a view, change its first argument; or run other ops, on tensors. */
+enum { MAKES, VIEWS, CHANGES, CALLS };
+enum { MOST_ARGUMENTS = 16 };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *row;       /* which it is to Python */
+    PyObject *work;      /* the kernel, on arrays; or what calls other ops */
+    PyObject *otherwise; /* the public function, with all arguments by position */
+    int64_t event;       /* -1 until it is first needed */
+    int kind, numbered, needs_no_graph;
+    int quiet; /* whether floating point flags are ignored */
+} Inside;
+
+static struct {
+    PyTypeObject *type;
+    PyObject *made, *no_memory;          /* a tensor of what a kernel gives that is no array; what to raise for a MemoryError */
+    PyObject *recording, *number;        /* names in the namespace of generated code */
+    PyObject *ignore, *flags, *restore;  /* ignore(flags) -> token, restore(token): floating point flags */
+} inside;
+
+/* What stands under a name of generated code, borrowed. */
+static PyObject *named(PyObject *name) {
+    return PyDict_GetItemWithError(given.namespace, name);
+}
+
+static int is_plain_type(PyObject *value) {
+    return Py_TYPE(value) == given.tensor || Py_TYPE(value) == given.parameter;
+}
+
+/* Whether an argument is what fast paths take; what is no tensor is. */
+static int is_plain_argument(PyObject *value) {
+    if (is_plain_type(value) || value == Py_None || PyLong_Check(value) || PyFloat_CheckExact(value))
+        return 1;
+    if (PyObject_TypeCheck(value, given.tensor))
+        return 0;
+    if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
+            if (!is_plain_argument(PySequence_Fast_GET_ITEM(value, i)))
+                return 0;
+    return 1;
+}
+
+static int builds_graphs(void) {
+    PyObject *mode;
+    if (PyContextVar_Get(given.grad_mode, Py_True, &mode) < 0)
+        return -1;
+    Py_DECREF(mode);
+    return mode == Py_True;
+}
+
+/* Whether it can be done here: a recorder is all that watches, tensors are plain and no graph leads through it. */
+static int is_usual(Inside *self, PyObject *const *args, Py_ssize_t count) {
+    if (count > MOST_ARGUMENTS || named(inside.recording) != Py_True)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!is_plain_argument(args[i]))
+            return 0;
+    if (self->kind == MAKES) {
+        PyObject *inferring = named(given.inferring);
+        if (!inferring || PyObject_IsTrue(inferring))
+            return 0;
+    }
+    if (self->kind == VIEWS && (!count || !is_plain_type(args[0])))
+        return 0;
+    if (self->kind == CHANGES) {
+        PyObject *storage = count && is_plain_type(args[0]) ? *(PyObject **)((char *)args[0] + given.storage_offset) : NULL;
+        if (!storage || (storage != Py_None && Py_TYPE(storage) != given.storage && Py_TYPE(storage) != given.counted))
+            return 0;
+    }
+    int building = self->needs_no_graph ? builds_graphs() : 0;
+    return building < 0 ? -1 : !building;
+}
+
+/* An argument as kernels take it, a new reference. */
+static PyObject *as_arrays(PyObject *value) {
+    if (is_plain_type(value))
+        return Py_NewRef(array_of(value));
+    int is_list = PyList_CheckExact(value) || PyTuple_CheckExact(value);
+    Py_ssize_t count = is_list ? PySequence_Fast_GET_SIZE(value) : 0;
+    if (!count || !is_plain_type(PySequence_Fast_GET_ITEM(value, 0)))
+        return Py_NewRef(value);
+    PyObject *arrays = PyList_New(count);
+    for (Py_ssize_t i = 0; arrays && i < count; i++)
+        PyList_SET_ITEM(arrays, i, as_arrays(PySequence_Fast_GET_ITEM(value, i)));
+    return arrays;
+}
+
+static PyObject *call_with_arrays(PyObject *kernel, PyObject *const *args, Py_ssize_t count) {
+    PyObject *arrays[MOST_ARGUMENTS], *result = NULL;
+    Py_ssize_t filled = 0;
+    while (filled < count && (arrays[filled] = as_arrays(args[filled])))
+        filled++;
+    if (filled == count)
+        result = PyObject_Vectorcall(kernel, arrays, count, NULL);
+    while (filled)
+        Py_DECREF(arrays[--filled]);
+    return result;
+}
+
+/* The same while floating point flags are ignored. */
+static PyObject *call_quietly(PyObject *kernel, PyObject *const *args, Py_ssize_t count) {
+    PyObject *token = PyObject_CallOneArg(inside.ignore, inside.flags), *type, *value, *traceback;
+    if (!token)
+        return NULL;
+    PyObject *result = call_with_arrays(kernel, args, count);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *restored = PyObject_CallOneArg(inside.restore, token);
+    Py_DECREF(token);
+    if (!restored) {
+        Py_CLEAR(result);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return NULL;
+    }
+    Py_DECREF(restored);
+    PyErr_Restore(type, value, traceback);
+    return result;
+}
+
+/* A MemoryError becomes what torch raises. */
+static void tell_of_memory(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *error = PyObject_CallOneArg(inside.no_memory, value);
+    if (error)
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
+static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count) {
+    if (self->kind == CALLS)
+        return PyObject_Vectorcall(self->work, args, count, NULL);
+    PyObject *got = (self->quiet ? call_quietly : call_with_arrays)(self->work, args, count), *result = NULL;
+    if (!got) {
+        if (PyErr_ExceptionMatches(PyExc_MemoryError))
+            tell_of_memory();
+        return NULL;
+    }
+    if (self->kind == MAKES && Py_TYPE(got) == ndarray)
+        return made_tensor(got);
+    if (self->kind == MAKES)
+        result = PyObject_CallOneArg(inside.made, got);
+    else if (self->kind == CHANGES)
+        result = count_change(args[0]) < 0 ? NULL : Py_NewRef(args[0]);
+    else
+        result = look(NULL, (PyObject *const[]){args[0], got, Py_False}, 3);
+    Py_DECREF(got);
+    return result;
+}
+
+/* What is not known before the row's text has been read. */
+static int meet_row(Inside *self) {
+    PyObject *event = PyObject_GetAttrString(self->row, "event");
+    PyObject *numbered = event ? PyObject_GetAttrString(self->row, "numbered") : NULL;
+    if (numbered) {
+        self->numbered = numbered == Py_True;
+        self->event = PyLong_AsLongLong(event);
+    }
+    Py_XDECREF(event);
+    Py_XDECREF(numbered);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *inside_call(PyObject *op, PyObject *const *args, size_t flagged, PyObject *names) {
+    Inside *self = (Inside *)op;
+    Py_ssize_t count = PyVectorcall_NARGS(flagged);
+    int usual = names ? 0 : is_usual(self, args, count);
+    if (usual < 0 || (self->event < 0 && meet_row(self) < 0))
+        return NULL;
+    if (!usual)
+        return PyObject_Vectorcall(self->otherwise, args, flagged, names);
+    PyObject *number = self->numbered ? named(inside.number) : NULL;
+    int64_t id = given.flags & SHAPES ? inputs_id(args, count, 1) : 0;
+    if (id < 0 || push(number ? PyLong_AsLongLong(number) : -1, id, 1) < 0)
+        return NULL;
+    PyObject *result = do_work(self, args, count), *type, *value, *traceback;
+    if (result) {
+        pop(self->event);
+        return result;
+    }
+    PyErr_Fetch(&type, &value, &traceback); /* the clock may be a function of Python's */
+    pop(self->event);
+    PyErr_Restore(type, value, traceback);
+    return NULL;
+}
+
+/* inside(row, what it does, its kind, whether no graph may lead through it, whether floating point flags are ignored, public
+   function by position) */
+static PyObject *inside_new(PyObject *module, PyObject *args) {
+    PyObject *row, *work, *otherwise;
+    int kind, needs_no_graph, quiet;
+    if (!PyArg_ParseTuple(args, "OOippO", &row, &work, &kind, &needs_no_graph, &quiet, &otherwise))
+        return NULL;
+    Inside *made = PyObject_New(Inside, inside.type);
+    if (made) {
+        made->call = inside_call;
+        made->row = Py_NewRef(row), made->work = Py_NewRef(work), made->otherwise = Py_NewRef(otherwise);
+        made->event = -1, made->kind = kind, made->numbered = 0, made->needs_no_graph = needs_no_graph;
+        made->quiet = quiet;
+    }
+    return (PyObject *)made;
+}
+
+static void inside_dealloc(Inside *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_DECREF(self->row);
+    Py_DECREF(self->work);
+    Py_DECREF(self->otherwise);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *inside_get(PyObject *self, PyObject *name) {
+    return PyObject_GetAttr(((Inside *)self)->row, name);
+}
+
+/* connect_inside(what makes a tensor, what to raise where there is no memory, what ignores floating point flags, what that is
+   given, what undoes it) */
+static PyObject *connect_inside(PyObject *module, PyObject *args) {
+    PyObject *v[5], **places[] = {&inside.made, &inside.no_memory, &inside.ignore, &inside.flags, &inside.restore};
+    if (!PyArg_ParseTuple(args, "OOOOO", v, v + 1, v + 2, v + 3, v + 4))
+        return NULL;
+    if (!(inside.recording = PyUnicode_InternFromString("RECORDING")) || !(inside.number = PyUnicode_InternFromString("SEQ")))
+        return NULL;
+    for (int i = 0; i < 5; i++)
+        Py_XSETREF(*places[i], Py_NewRef(v[i]));
+    Py_RETURN_NONE;
+}
+
+/* without_graph(function, arguments…): a call in which no graph is built. */
+static PyObject *without_graph(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    int building = builds_graphs();
+    PyObject *switched = building > 0 ? set_grad(module, Py_False) : Py_NewRef(Py_None);
+    if (building < 0 || !switched) {
+        Py_XDECREF(switched);
+        return NULL;
+    }
+    Py_DECREF(switched);
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL), *type, *value, *traceback;
+    if (!building)
+        return result;
+    PyErr_Fetch(&type, &value, &traceback);
+    switched = set_grad(module, Py_True);
+    if (!switched)
+        Py_CLEAR(result);
+    else if (type)
+        PyErr_Restore(type, value, traceback), type = value = traceback = NULL;
+    Py_XDECREF(switched);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return result;
+}
+
+static PyMemberDef inside_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Inside, call), READONLY, NULL}, {NULL}};
+static PyType_Slot inside_slots[] = {{Py_tp_dealloc, inside_dealloc}, {Py_tp_call, PyVectorcall_Call},
+                                     {Py_tp_getattro, inside_get},    {Py_tp_members, inside_members},
+                                     {0, NULL}};
+static PyType_Spec inside_spec = {"mindtorch_v2._helper.Inside", sizeof(Inside), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, inside_slots};
