@@ -2,9 +2,9 @@
 
 `_recorded` writes what is around a recorded op, and `_forward` puts all together into an op's public function and its
 recorded twin. The text is compiled when an op is first called and can be read in tracebacks (`linecache`) or by
-`source(op)`. Names in generated code: `K` kernel, `Q` kernel of the quick case, `U` ufunc, `S` slow path, `P` public
-function, `E` the op without its fast paths, `R` recorded twin, `C` node class, `F` gradient formula, `O` what an
-operator does with operands that are not tensors, each followed by the op's identifier.
+`source(op)`. Names in generated code: `K` kernel, `A` what is asked before it, `Q` kernel of the quick case, `U` ufunc,
+`S` slow path, `P` public function, `E` the op without its fast paths, `R` recorded twin, `C` node class, `F` gradient
+formula, `O` what an operator does with operands that are not tensors, each followed by the op's identifier.
 """
 
 from __future__ import annotations
@@ -353,7 +353,9 @@ def finish_view(lines: Lines, op: Any, flags: int) -> None:
     """Wrap `r0`, a view of the first argument, into a tensor that shares its storage."""
     first = op.schema.arguments[0].python_name
     if _tap.HELPER is not None:
-        lines.add("watched = GRAD()", f"t0_ = LOOK({first}, r0, watched)", "if watched:")
+        # A tensor that is no view and has no place in a graph gets none; a view may have to find its place again.
+        watched = "" if op.replay is not None else f"({first}._ag is not None or {first}._view is not None) and "
+        lines.add(f"t0_ = LOOK({first}, r0)", f"if {watched}GRAD():")
         lines.depth += 1
     else:
         _look(lines, first, flags)

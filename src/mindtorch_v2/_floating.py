@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _tap
+from .kernels.compiled import C
 
 _enter: Callable[[Any], Any]
 _leave: Callable[[Any], None]
@@ -27,6 +28,8 @@ try:  # NumPy's own way of doing it takes 2 µs a time; its context variable a t
 
     _enter, _leave, _QUIET = _extobj_contextvar.set, _extobj_contextvar.reset, _make_extobj(all="ignore")
     _UNBUFFERED = _make_extobj(all="ignore", bufsize=LONG_RUN)
+    if C is not None:
+        C.ignore_flags(_extobj_contextvar, _QUIET)
 except ImportError:
 
     def _enter(settings: Any) -> Any:

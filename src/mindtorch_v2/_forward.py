@@ -86,10 +86,17 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
         single = count == 1 and not op.schema.returns_list
         lines.add("r0 = got._a" if single else f"{target} = [x._a for x in got]")
         return
-    call = f"{target} = K_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
-    quietly = op.kind == "kernel" and op.takes_tensors and op.quiet
-    tried = ["try:", "    " + call, *_NO_MEMORY]
-    lines.add(*(["fp = FP_ENTER(FP_QUIET)", *tried, "finally:", "    FP_LEAVE(fp)"] if quietly else tried))
+    given = ", ".join(array_of(a) for a in op.schema.arguments)
+    call = [f"{target} = K_{op.ident}({given})"]
+    if op.kind == "kernel" and op.takes_tensors and op.quiet:
+        call = ["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call[0], "finally:", "    FP_LEAVE(fp)"]
+    if op.asked is not None:
+        call = [f"{target} = A_{op.ident}({given})", f"if {target} is None:", *_indented(call)]
+    lines.add("try:", *_indented(call), *_NO_MEMORY)
+
+
+def _indented(rows: list[str]) -> list[str]:
+    return ["    " + row for row in rows]
 
 
 def _case(
@@ -442,13 +449,9 @@ def _quick(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
     lines.depth += 1
     target = ", ".join(f"r{i}" for i in range(len(op.schema.returns)))
     call = f"{target} = Q_{op.ident}({', '.join(array_of(a) for a in op.schema.arguments)})"
-    _case(
-        lines,
-        op,
-        flags,
-        recorded,
-        ["try:", "    " + call, "except (ValueError, OverflowError):", f"    return {_slow(op)}"],
-    )
+    otherwise = _evaluate(op) if recorded else _slow(op)
+    tried = ["try:", "    " + call, "except (ValueError, OverflowError):", f"    return {otherwise}"]
+    _case(lines, op, flags, recorded, tried)
     lines.depth -= 1
 
 

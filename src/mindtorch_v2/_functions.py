@@ -66,10 +66,13 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"P_{op.base.ident}"] = op.base.function
     if op.fast is not None:
         NAMESPACE[f"Q_{ident}"] = op.fast[1]
+    if op.asked is not None:
+        NAMESPACE[f"A_{ident}"] = op.asked
     if op.calls is not None:
         NAMESPACE[f"V_{ident}"] = op.calls
     if op.ahead is not None:
         NAMESPACE[f"K_{op.ahead[0].ident}"] = op.ahead[0].kernel
+        NAMESPACE[f"A_{op.ahead[0].ident}"] = op.ahead[0].asked
     if op.replay is not None:
         NAMESPACE[f"REPLAY_{ident}"] = op.replay
     if op.schema.returns_list:

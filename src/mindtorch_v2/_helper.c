@@ -52,11 +52,11 @@ static int add_types(PyObject *module) {
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"make_lane", "inputs_id", "constants", "tensor",       "parameter", "ndarray",
                             "node",      "view",      "composed",  "view_version", "leaf",      "output",
-                            "unwatched", NULL};
+                            "unwatched", "live",      NULL};
     static const char *node_slots[] = {"edges", "saved", "seq", "shape", "dtype", "hooks"};
-    PyObject *v[13];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOOOOOOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
-                                     v + 6, v + 7, v + 8, v + 9, v + 10, v + 11, v + 12))
+    PyObject *v[14];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!OOOOOOOOOOO", names, v, v + 1, &PyTuple_Type, v + 2, v + 3, v + 4, v + 5,
+                                     v + 6, v + 7, v + 8, v + 9, v + 10, v + 11, v + 12, v + 13))
         return NULL;
     for (int i = 0; i < 6; i++)
         if ((given.node_offsets[i] = slot_offset(v[6], node_slots[i])) < 0)
@@ -76,12 +76,12 @@ static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
             return NULL;
     if (!inputs.held && !(inputs.held = PyList_New(0)))
         return NULL;
-    for (int i = 0; i < 13; i++)
+    for (int i = 0; i < 14; i++)
         Py_INCREF(v[i]); /* for good: there is one of each */
     given.make_lane = v[0], given.inputs_id = v[1], given.constants = v[2];
     given.tensor = (PyTypeObject *)v[3], given.parameter = (PyTypeObject *)v[4], ndarray = (PyTypeObject *)v[5];
     given.view = (PyTypeObject *)v[7], given.composed = v[8], given.view_version = v[9];
-    given.leaf = (PyTypeObject *)v[10], given.output = (PyTypeObject *)v[11], given.unwatched = (PyTypeObject *)v[12];
+    given.live = v[13], given.leaf = (PyTypeObject *)v[10], given.output = (PyTypeObject *)v[11], given.unwatched = (PyTypeObject *)v[12];
     Py_RETURN_NONE;
 }
 
@@ -125,6 +125,7 @@ static PyMethodDef functions[] = {
     {"connect_engine", connect_engine, METH_VARARGS, "Hand over what a backward pass looks at."},
     {"all_plain", all_plain, METH_O, "Whether something is a list or tuple of plain tensors."},
     {"watched", watched, METH_O, "Whether one of these may take part in a graph."},
+    {"live", live, METH_O, "The present place of a view in the graph."},
     {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "A tensor on a view of another's memory."},
     {"look_at_parts", (PyCFunction)(void (*)(void))look_at_parts, METH_FASTCALL, "Tensors on several views of another's memory."},
     {"attach", (PyCFunction)(void (*)(void))attach, METH_FASTCALL, "Make tensors the outputs of a node."},

@@ -99,7 +99,7 @@ static const struct {
     {"not_equal", &numpy_not_equal}, {"less", &numpy_less}, {"less_equal", &numpy_less_equal},
     {"greater", &numpy_greater}, {"greater_equal", &numpy_greater_equal}, {"maximum", &numpy_maximum},
     {"minimum", &numpy_minimum}, {"negative", &numpy_negative}, {"absolute", &numpy_absolute}, {"sqrt", &numpy_sqrt_},
-    {"square", &numpy_square}, {"reciprocal", &numpy_reciprocal},
+    {"square", &numpy_square}, {"reciprocal", &numpy_reciprocal}, {"matmul", &numpy_matmul},
 };
 
 /* Whether NumPy's table of functions makes an array like the sample, and a view of it. */
@@ -146,7 +146,10 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t count
     for (size_t i = 0; i < sizeof borrowed / sizeof *borrowed; i++)
         if (!(*borrowed[i].function = PyObject_GetAttrString(args[1], borrowed[i].name))) return NULL;
     out_name = PyUnicode_InternFromString("out");
-    return out_name ? PyBool_FromLong(1) : NULL;
+    copy_name = PyUnicode_InternFromString("copy");
+    out_names = out_name ? PyTuple_Pack(1, out_name) : NULL;
+    array_dot = PyObject_GetAttrString((PyObject *)array_type, "dot");
+    return out_names && copy_name && array_dot ? PyBool_FromLong(1) : NULL;
 }
 
 #define METHOD(NAME, FUNCTION) {NAME, (PyCFunction)(void (*)(void))FUNCTION, METH_FASTCALL, NULL}
@@ -183,6 +186,8 @@ static PyMethodDef methods[] = {
     METHOD("reshape", reshape),
     METHOD("look", look),
     METHOD("stride", stride),
+    METHOD("swap", swap),
+    {"turn", turn, METH_O, NULL},
     METHOD("unsqueeze", unsqueeze),
     METHOD("sigmoid", sigmoid),
     METHOD("gelu", gelu),
@@ -263,6 +268,9 @@ static PyMethodDef methods[] = {
     METHOD("put_along", put_along),
     METHOD("put_slices", put_slices),
     METHOD("product", product),
+    METHOD("times", times),
+    METHOD("add_product", add_product),
+    METHOD("ignore_flags", ignore_flags),
     METHOD("filled", filled),
     METHOD("converted", converted),
     METHOD("put", put),

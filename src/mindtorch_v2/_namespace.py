@@ -243,11 +243,12 @@ def fill() -> None:
         _tap.HELPER.connect(
             make_lane=_tap.current_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
             tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node, view=View, composed=graph.composed,
-            view_version=view_version, leaf=AccumulateGrad, output=Output, unwatched=Unwatched,
+            view_version=view_version, leaf=AccumulateGrad, output=Output, unwatched=Unwatched, live=graph.live,
         )  # fmt: skip
         NAMESPACE.update(
             BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
             NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, WRAP_COUNTED=_tap.HELPER.wrap_counted, LOOK=_tap.HELPER.look,
+            LIVE=_tap.HELPER.live,
             LOOK_AT_PARTS=_tap.HELPER.look_at_parts, OUTPUTS=_tap.HELPER.attach,
             ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
             UNGRAPHED=_tap.HELPER.without_graph,

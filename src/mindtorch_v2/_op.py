@@ -47,6 +47,8 @@ class Op:
         quiet: bool = True,  # compute with floating point flags ignored; False where inf and nan are rare results
         spread: bool = True,  # whether the only list of ints may be given as several ints
         fast: tuple[str, Callable[..., Any]] | None = None,  # a condition in generated code, and the kernel for it
+        asked: Callable[..., Any]
+        | None = None,  # a compiled function before the kernel, None from which leaves it to that
         takes: str = _forward.ALL_KINDS,
         label: str | None = None,
         check: Callable[..., None] | None = None,
@@ -72,7 +74,7 @@ class Op:
         self.python_name = self.name
         self.fast_when = fast_when or {}
         self.number_fast = number_fast
-        self.fast, self.spread, self.quiet = fast, spread, quiet
+        self.fast, self.asked, self.spread, self.quiet = fast, asked, spread, quiet
         self.takes, self.check, self.promotes, self.method = takes, check, promotes, method
         self.widen = widen and rule != "compare"  # 16-bit floats are computed in float32
         self.label = label or f"{self.name.removeprefix('special_')}_cpu"  # the kernel's name in messages

@@ -144,7 +144,8 @@ def run_ahead(lines: Lines, op: Any, flags: int) -> None:
     lines.depth += 1
     _begin_inside(lines, row, given, flags, False)
     arrays = (f"{name}._a" if a.is_tensor else name for a, name in zip(row.schema.arguments, given, strict=True))
-    lines.add(f"K_{row.ident}({', '.join(arrays)})")
+    call = f"{row.ident}({', '.join(arrays)})"
+    lines.add(f"K_{call}" if row.asked is None else f"if A_{call} is None: K_{call}")
     _end_inside(lines, row.event, flags)
     lines.depth -= 1
 

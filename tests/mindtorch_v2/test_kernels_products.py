@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._floating import quiet
 from mindtorch_v2.kernels import products
+from mindtorch_v2.kernels.compiled import C
 
 SHAPES = [(16, 128, 1024), (20, 128, 512), (64, 784, 256), (3, 5, 4), (128, 64, 512), (16, 100, 4096)]
 
@@ -41,3 +43,39 @@ def test_a_turned_product_in_which_nothing_fits_says_so():
         torch.nn.functional.linear(x, weight, torch.ones(255))
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         torch.nn.functional.linear(torch.ones(64, 783), weight, torch.ones(256))
+
+
+@pytest.mark.skipif(C is None, reason="the compiled kernels are not built here")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compiled_products_are_those_of_numpy_to_the_last_bit(monkeypatch, shape, dtype):
+    a, b = factors(*shape, dtype)
+    c = np.arange(shape[2], dtype=dtype)
+    with quiet():
+        made, added = C.times(a, b), C.add_product(c, a, b, 1, 1)
+        monkeypatch.setattr(products, "C", None)
+        np.testing.assert_array_equal(made, products.times(a, b), strict=True)
+        np.testing.assert_array_equal(added, products.times_plus(a, b, c, np.add), strict=True)
+    assert made.flags.c_contiguous
+    assert added.flags.c_contiguous
+
+
+@pytest.mark.skipif(C is None, reason="the compiled kernels are not built here")
+def test_compiled_products_refuse_what_does_not_fit():
+    a, b, c = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), np.ones(4, np.float32)
+    assert C.times(a, a) is None
+    assert C.times(a, b.astype(np.float64)) is None
+    assert C.times(a, b[0]) is None
+    assert C.times(a.astype(np.int64), b.astype(np.int64)) is None
+    assert C.add_product(c[:3], a, b, 1, 1) is None
+    assert C.add_product(c, a, b, 2, 1) is None
+    assert C.add_product(c, a, b, 1, 10**30) is None
+    assert C.add_product(c.astype(np.float64), a, b, 1, 1) is None
+
+
+@pytest.mark.skipif(C is None, reason="the compiled kernels are not built here")
+def test_products_of_many_rows_are_left_to_those_who_ignore_flags():
+    a, b = np.ones((100, 3), np.float32), np.ones((3, 4), np.float32)
+    assert C.times(a, b) is None
+    with quiet():
+        np.testing.assert_array_equal(C.times(a, b), np.full((100, 4), 3, np.float32), strict=True)

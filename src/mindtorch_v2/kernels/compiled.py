@@ -59,14 +59,6 @@ def _put(out: Any, x: Any) -> bool:
 put: Any = _put if C is None else C.put
 
 
-def _not_reshaped(a: Any, size: Any) -> Any:
-    return None
-
-
-# Contiguous memory in another shape, or None where that takes more questions.
-reshape: Any = _not_reshaped if C is None else C.reshape
-
-
 def looked_at(a: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """The memory of ``a`` from its first element on in another shape; all of it must be ``a``'s own."""
     made = None if C is None else C.look(a, shape, strides)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .compiled import C
+
 # Up to so many rows `dot` is used, whose calls are the quicker ones; but it fills its result with zeros beforehand.
 FEW_ROWS = 64
 # Fewer elements than these in the second factor are not worth a look at how it lies.
@@ -14,6 +16,8 @@ WORTH_TURNING = 1 << 14
 
 def times(a: Any, b: Any) -> Any:
     """`a @ b`, its rows side by side in memory."""
+    if C is not None and (made := C.times(a, b)) is not None:
+        return made
     if b.size >= WORTH_TURNING and _is_quick_turned(a, b):
         return np.ascontiguousarray(b.T.dot(a.T).T)
     return a.dot(b) if len(a) <= FEW_ROWS else np.matmul(a, b)

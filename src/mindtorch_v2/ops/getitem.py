@@ -62,7 +62,7 @@ def _nones(parts: tuple[Any, ...]) -> int:
 def _viewed(self: Tensor, array: Any) -> Tensor:
     """A tensor on a view of an unwatched one."""
     if HELPER is not None:
-        seen: Tensor = HELPER.look(self, array, is_grad_enabled())
+        seen: Tensor = HELPER.look(self, array)
         return seen
     t: Tensor = new(Tensor)
     t._a, t._ag, t._view = array, None, None

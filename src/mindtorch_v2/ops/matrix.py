@@ -151,7 +151,8 @@ _PLAIN_VECTORS = _ALIKE.format("tensor") + "input._a.ndim == 1 and input._a.shap
 
 @op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
-    fast=(_PLAIN_MATRICES, np.ndarray.dot),
+    asked=None if C is None else C.times,
+    fast=(_PLAIN_MATRICES, np.ndarray.dot) if C is None else None,
     flops=lambda i: 2 * i.shapes[0][0] * i.shapes[0][1] * i.shapes[1][1],
     self=lambda g, mat2, self_sizes, self_strides: left_gradient(g, mat2, self_sizes, self_strides),
     mat2=lambda g, self, mat2_sizes, mat2_strides: right_gradient(g, self, mat2_sizes, mat2_strides),
@@ -184,6 +185,9 @@ def _addmm_expanded(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> A
 
 
 def add_product(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """`beta * c + alpha * a @ b`."""
+    if C is not None and (made := C.add_product(c, a, b, beta, alpha)) is not None:
+        return made
     d = a.dtype
     if (d is F32 or d is F64) and b.dtype is d and c.dtype is d and a.ndim == 2 and b.ndim == 2:
         if beta == 1 and alpha == 1:
@@ -211,6 +215,7 @@ def _addmm_checked(c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 
 addmm_row = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    asked=None if C is None else C.add_product,
     calls=_addmm_expanded,
     ahead=(
         expand_row,

@@ -13,6 +13,7 @@ from .._errors import shape_text, wrap_dim
 from .._front import front
 from .._op import composite, view
 from .._tensor import Tensor
+from ..kernels.compiled import C
 
 
 def _transposed(a: Any, dim0: int, dim1: int) -> Any:
@@ -26,6 +27,7 @@ def _transposed(a: Any, dim0: int, dim1: int) -> Any:
 
 _transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    asked=None if C is None else C.swap,
     self=lambda g, dim0, dim1: transpose(g, dim0, dim1),
 )(_transposed)
 transpose = _transpose.function
@@ -33,6 +35,7 @@ transpose = _transpose.function
 
 @view(
     "t(Tensor(a) self) -> Tensor(a)",
+    asked=None if C is None else C.turn,
     calls=lambda self: transpose(self, 0, 0 if matrix_like("t", self._a).ndim < 2 else 1),
     inner=(_transpose, ("input", "0", "(0 if input._a.ndim < 2 else 1)")),
     self=lambda g: t(g),

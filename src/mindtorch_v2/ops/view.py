@@ -27,7 +27,6 @@ from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.graph import edge
 from ..autograd.methods import cut
 from ..kernels.compiled import F32, C, unsqueezed
-from ..kernels.compiled import reshape as quick_reshape
 from ..kernels.reduce import sum as sum_array
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -84,11 +83,13 @@ def view_array(a: Any, shape: tuple[int, ...]) -> Any:
         return None
 
 
-@view("view(Tensor(a) self, int[] size) -> Tensor(a)", spread=False, self=lambda g, self_sizes: reshape(g, self_sizes))
+@view(
+    "view(Tensor(a) self, int[] size) -> Tensor(a)",
+    spread=False,
+    asked=None if C is None else C.reshape,
+    self=lambda g, self_sizes: reshape(g, self_sizes),
+)
 def _view(a: Any, size: Any) -> Any:
-    result = quick_reshape(a, size)
-    if result is not None:
-        return result
     try:
         result = a.reshape(size)
         base = result.base
@@ -273,7 +274,11 @@ def _ravel(self: Tensor) -> Tensor:
 # --- dimensions of size one -------------------------------------------------------------------------------------------
 
 
-@view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", self=lambda g, dim: squeeze_dim(g, dim))
+@view(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    asked=None if C is None else C.unsqueeze,
+    self=lambda g, dim: squeeze_dim(g, dim),
+)
 def _unsqueeze(a: Any, dim: int) -> Any:
     shape = a.shape
     if dim < 0:
@@ -379,11 +384,6 @@ def expanded_shape(a: Any, size: tuple[int, ...]) -> list[int]:
 
 
 def _expanded(a: Any, size: Any, implicit: bool = False) -> Any:
-    seen = None if C is None else C.expand(a, size)
-    return _expanded_checked(a, size) if seen is None else seen
-
-
-def _expanded_checked(a: Any, size: Any) -> Any:
     have, steps = a.shape, a.strides
     lead = len(size) - len(have) if type(size) is tuple else -1
     strides = [0] * lead
@@ -413,6 +413,7 @@ def type_text(a: Any) -> str:
 
 expand_row = view(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    asked=None if C is None else C.expand,
     self=lambda g, self_sizes: sum_to_size(g, self_sizes),
 )(_expanded)
 expand = expand_row.function

@@ -43,7 +43,7 @@ static struct {
     Py_ssize_t node_offsets[6]; /* edges, saved, seq, shape, dtype, hooks */
     PyTypeObject *storage, *view, *unwatched;
     Py_ssize_t base_offset, version_offset, replay_offset; /* the slots of a view */
-    PyObject *composed, *view_version;
+    PyObject *composed, *view_version, *live;
     PyTypeObject *leaf, *output;
     Py_ssize_t leaf_array_offset, output_node_offset, output_number_offset;
     int recording, flags;

@@ -76,12 +76,22 @@ static PyObject *storage_of(PyObject *tensor) {
     return *shared;
 }
 
-/* A tensor on a view (array) of another's memory, which knows what it is a view of if that matters: where it is `watched`
-   as graphs are built, or else as its source is in a graph. */
+/* Whether the calling thread builds graphs; -1 for an error. */
+static int builds_graphs(void) {
+    PyObject *mode;
+    if (PyContextVar_Get(given.grad_mode, NULL, &mode) < 0)
+        return -1;
+    Py_XDECREF(mode); /* True or False, which stay */
+    return mode == Py_True;
+}
+
+/* look(source, array): a tensor on a view of another's memory, which knows what it is a view of if that matters: as graphs
+   are built, or else as its source is in a graph. */
 static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3)
-        return PyErr_Format(PyExc_TypeError, "expected source, array and whether it is watched, got %zd arguments", count);
-    PyObject *source = args[0], *tensor = wrap(module, args[1]);
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "expected source and array, got %zd arguments", count);
+    int watched = builds_graphs();
+    PyObject *source = args[0], *tensor = watched < 0 ? NULL : wrap(module, args[1]);
     if (!tensor)
         return NULL;
     PyObject *storage = storage_of(source);
@@ -91,8 +101,8 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
     }
     Py_SETREF(*(PyObject **)((char *)tensor + given.storage_offset), Py_NewRef(storage));
     int in_graph = *(PyObject **)((char *)source + given.graph_offset) != Py_None;
-    if (args[2] == Py_True || in_graph) {
-        PyObject *view = view_of(source, tensor, storage, args[2] == Py_True ? given.view : given.unwatched);
+    if (watched || in_graph) {
+        PyObject *view = view_of(source, tensor, storage, watched ? given.view : given.unwatched);
         if (!view) {
             Py_DECREF(tensor);
             return NULL;
@@ -100,6 +110,26 @@ static PyObject *look(PyObject *module, PyObject *const *args, Py_ssize_t count)
         Py_SETREF(*(PyObject **)((char *)tensor + given.view_offset), view);
     }
     return tensor;
+}
+
+/* live(view): its present place in the graph; Python finds it again where its base has changed since. */
+static PyObject *live(PyObject *module, PyObject *tensor) {
+    if (!PyObject_TypeCheck(tensor, given.tensor))
+        return PyErr_Format(PyExc_TypeError, "expected a tensor, got %s", Py_TYPE(tensor)->tp_name);
+    PyObject *place = *(PyObject **)((char *)tensor + given.graph_offset);
+    PyObject *storage = *(PyObject **)((char *)tensor + given.storage_offset);
+    PyObject *view = *(PyObject **)((char *)tensor + given.view_offset);
+    if (!PyObject_TypeCheck(view, given.view))
+        return PyErr_Format(PyExc_TypeError, "expected a view");
+    PyObject *base = *(PyObject **)((char *)view + given.base_offset);
+    if (*(PyObject **)((char *)base + given.graph_offset) == Py_None || storage == Py_None)
+        return Py_NewRef(place);
+    PyObject *good_for = *(PyObject **)((char *)view + given.version_offset), *now = version_now(storage);
+    int same = now ? now == good_for ? 1 : PyObject_RichCompareBool(now, good_for, Py_EQ) : -1;
+    Py_XDECREF(now);
+    if (same < 0)
+        return NULL;
+    return same ? Py_NewRef(place) : PyObject_CallOneArg(given.live, tensor);
 }
 
 /* Tensors on several views (a list of arrays) of another's memory that came from one op, as a tuple; they are views of this

@@ -2,15 +2,6 @@
 
 enum { FEW_PLACES = 4096 };
 
-/* A dimension as a number from 0 on; -1 where it is none of so many. */
-static int read_dim(PyObject *dim, int nd) {
-    if (!PyLong_CheckExact(dim)) return -1;
-    int overflow;
-    long given = PyLong_AsLongAndOverflow(dim, &overflow);
-    if (overflow || given < -nd || given >= nd) return -1;
-    return (int)(given < 0 ? given + nd : given);
-}
-
 /* Whether two arrays of so many bytes have none in common. */
 INLINE int disjoint(PyObject *x, Py_ssize_t bytes, PyObject *y, Py_ssize_t others) {
     char *a = data_of(x), *b = data_of(y);

@@ -1,4 +1,5 @@
-/* Products of few small matrices, whose calls of BLAS would take longer than the arithmetic. */
+/* Products of matrices: of few small ones, whose calls of BLAS would take longer than the arithmetic, by loops; of any two
+ * by BLAS, which NumPy's functions call. */
 
 /* Matrices of m x k and k x n elements; steps are counted in elements, along rows and columns. */
 typedef struct {
@@ -76,4 +77,97 @@ static PyObject *product(PyObject *module, PyObject *const *args, Py_ssize_t cou
         else product_f64((double *)(a->data + i * a_step), (double *)(b->data + i * b_step), (double *)made, &s);
     }
     return out;
+}
+
+static PyObject *numpy_matmul, *array_dot, *copy_name, *out_names;
+/* NumPy's context variable of what becomes of floating point flags, and the setting that ignores them. */
+static PyObject *flags_variable, *flags_ignored;
+/* As in `products.py`. */
+enum { FEW_ROWS = 64, WORTH_TURNING = 1 << 14 };
+
+/* ignore_flags(variable, setting): hand both over. */
+static PyObject *ignore_flags(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "expected a variable and a setting, got %zd arguments", count);
+    Py_XSETREF(flags_variable, Py_NewRef(args[0]));
+    Py_XSETREF(flags_ignored, Py_NewRef(args[1]));
+    Py_RETURN_NONE;
+}
+
+/* Whether flags are ignored here; -1 for an error. */
+static int ignores_flags(void) {
+    PyObject *setting = NULL;
+    if (!flags_variable) return 0;
+    if (PyContextVar_Get(flags_variable, NULL, &setting) < 0) return -1;
+    Py_XDECREF(setting);
+    return setting == flags_ignored;
+}
+
+static int can_multiply(PyObject *left, PyObject *right) {
+    Array *a = (Array *)left, *b = (Array *)right;
+    return Py_TYPE(left) == array_type && Py_TYPE(right) == array_type && (a->descr == F32 || a->descr == F64) &&
+           a->descr == b->descr && a->nd == 2 && b->nd == 2 && a->dimensions[1] == b->dimensions[0];
+}
+
+static int is_quick_turned(const Array *a, const Array *b) {
+    Py_ssize_t rows = a->dimensions[0], inner = a->dimensions[1], columns = b->dimensions[1], size = a->descr == F32 ? 4 : 8;
+    return rows >= 16 && inner / 6 >= rows && columns / 4 >= rows && inner * columns >= WORTH_TURNING &&
+           b->strides[0] == size && a->strides[1] == size;
+}
+
+/* a @ b as (b.T @ a.T).T, whose columns are side by side. */
+static PyObject *turned_product(PyObject *a, PyObject *b) {
+    PyObject *factors[] = {with_swapped(b, 0, 1), with_swapped(a, 0, 1)};
+    PyObject *made = factors[0] && factors[1] ? PyObject_Vectorcall(array_dot, factors, 2, NULL) : NULL;
+    PyObject *turned = made ? with_swapped(made, 0, 1) : NULL;
+    Py_XDECREF(factors[0]);
+    Py_XDECREF(factors[1]);
+    Py_XDECREF(made);
+    return turned;
+}
+
+static PyObject *straight_product(PyObject *const *factors) {
+    int few = ((Array *)factors[0])->dimensions[0] <= FEW_ROWS;
+    return PyObject_Vectorcall(few ? array_dot : numpy_matmul, factors, 2, NULL);
+}
+
+/* times(a, b): the product of two matrices of float32 or float64, its rows side by side; None for anything else, and where
+ * NumPy may have to tell of flags. */
+static PyObject *times(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !can_multiply(args[0], args[1])) Py_RETURN_NONE;
+    if (is_quick_turned((Array *)args[0], (Array *)args[1])) {
+        PyObject *turned = turned_product(args[0], args[1]);
+        PyObject *made = turned ? PyObject_CallMethodNoArgs(turned, copy_name) : NULL;
+        Py_XDECREF(turned);
+        return made;
+    }
+    int silent = ((Array *)args[0])->dimensions[0] <= FEW_ROWS ? 1 : ignores_flags();
+    return silent > 0 ? straight_product(args) : silent < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static int is_one(PyObject *number) {
+    int overflow;
+    return PyLong_CheckExact(number) && PyLong_AsLongAndOverflow(number, &overflow) == 1;
+}
+
+/* add_product(c, a, b, beta, alpha): `a @ b + c` where both factors are 1 and all are of float32 or float64; None for
+ * anything else, and for a sum that does not fit. */
+static PyObject *add_product(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 5 || !can_multiply(args[1], args[2]) || !is_one(args[3]) || !is_one(args[4])) Py_RETURN_NONE;
+    if (!plain(args[0], ((Array *)args[1])->descr, 0)) Py_RETURN_NONE;
+    PyObject *made = NULL, *sum = NULL;
+    if (is_quick_turned((Array *)args[1], (Array *)args[2])) {
+        made = turned_product(args[1], args[2]);
+        Array *a = (Array *)made;
+        PyObject *out = made ? from_descr(array_type, Py_NewRef(a->descr), 2, a->dimensions, NULL, NULL, 0, NULL) : NULL;
+        PyObject *terms[] = {made, args[0], out}; /* adding puts rows side by side on the way */
+        if (out) sum = PyObject_Vectorcall(numpy_add, terms, 2, out_names);
+        Py_XDECREF(out);
+    } else if ((made = straight_product(args + 1))) {
+        PyObject *terms[] = {made, args[0], made};
+        sum = add(module, terms, 2, out_names);
+    }
+    Py_XDECREF(made);
+    if (sum || !PyErr_ExceptionMatches(PyExc_ValueError)) return sum;
+    PyErr_Clear(); /* who asked says what does not fit */
+    Py_RETURN_NONE;
 }

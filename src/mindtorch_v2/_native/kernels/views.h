@@ -29,10 +29,10 @@ INLINE int read_sizes(PyObject *tuple, Py_ssize_t *sizes) {
     return 1;
 }
 
-/* expand(array, size): the array with dimensions of one element, and new ones in front, repeated; None for sizes that do
- * not fit, and for what is not a plain array. */
+/* expand(array, size, ...): the array with dimensions of one element, and new ones in front, repeated; None for sizes that
+ * do not fit, and for what is not a plain array. What else is given changes nothing. */
 static PyObject *expand(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1])) Py_RETURN_NONE;
+    if (count < 2 || Py_TYPE(args[0]) != array_type || !PyTuple_Check(args[1])) Py_RETURN_NONE;
     Array *a = (Array *)args[0];
     Py_ssize_t nd = PyTuple_GET_SIZE(args[1]), lead = nd - a->nd, shape[MOST_DIMS], strides[MOST_DIMS];
     if (lead < 0 || nd > MOST_DIMS || !read_sizes(args[1], shape)) Py_RETURN_NONE;
@@ -92,14 +92,45 @@ static PyObject *stride(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return all ? view_of(args[0], (int)n, shape, strides) : Py_NewRef(Py_None);
 }
 
+/* A dimension as a number from 0 on; -1 where it is none of so many. */
+static int read_dim(PyObject *dim, int nd) {
+    if (!PyLong_CheckExact(dim)) return -1;
+    int overflow;
+    long given = PyLong_AsLongAndOverflow(dim, &overflow);
+    if (overflow || given < -nd || given >= nd) return -1;
+    return (int)(given < 0 ? given + nd : given);
+}
+
+static PyObject *with_swapped(PyObject *array, int one, int other) {
+    Array *a = (Array *)array;
+    Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS];
+    for (int i = 0; i < a->nd; i++) {
+        int from = i == one ? other : i == other ? one : i;
+        shape[i] = a->dimensions[from];
+        strides[i] = a->strides[from];
+    }
+    return view_of(array, a->nd, shape, strides);
+}
+
+/* swap(a, dim, dim): a view with two dimensions swapped; None for those that are not there, and for what is not plain. */
+static PyObject *swap(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || Py_TYPE(args[0]) != array_type || ((Array *)args[0])->nd > MOST_DIMS) Py_RETURN_NONE;
+    int n = ((Array *)args[0])->nd, one = read_dim(args[1], n), other = read_dim(args[2], n);
+    return one < 0 || other < 0 ? Py_NewRef(Py_None) : with_swapped(args[0], one, other);
+}
+
+/* turn(a): the transpose of a matrix; None for what is none, or not plain. */
+static PyObject *turn(PyObject *module, PyObject *a) {
+    return Py_TYPE(a) == array_type && ((Array *)a)->nd == 2 ? with_swapped(a, 0, 1) : Py_NewRef(Py_None);
+}
+
 /* unsqueeze(a, dim): a view with a dimension of one element in front of `dim`, with the stride torch gives it; None for
  * what is empty or not plain, and for a dimension that is not there. */
 static PyObject *unsqueeze(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 2 || Py_TYPE(args[0]) != array_type || !PyLong_CheckExact(args[1])) Py_RETURN_NONE;
+    if (count != 2 || Py_TYPE(args[0]) != array_type) Py_RETURN_NONE;
     Array *a = (Array *)args[0];
-    Py_ssize_t dim = PyLong_AsSsize_t(args[1]), shape[MOST_DIMS], strides[MOST_DIMS];
-    if (dim < 0) PyErr_Clear();
-    if (dim < 0 || dim > a->nd || a->nd + 1 > MOST_DIMS || count_of(args[0]) == 0) Py_RETURN_NONE;
+    Py_ssize_t dim = read_dim(args[1], a->nd + 1), shape[MOST_DIMS], strides[MOST_DIMS];
+    if (dim < 0 || a->nd + 1 > MOST_DIMS || count_of(args[0]) == 0) Py_RETURN_NONE;
     for (int i = 0; i < a->nd; i++) {
         shape[i + (i >= dim)] = a->dimensions[i];
         strides[i + (i >= dim)] = a->strides[i];
