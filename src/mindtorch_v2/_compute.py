@@ -76,7 +76,22 @@ def compute(op: Op, given: tuple[Any, ...]) -> Any:
             grad_mode.set_enabled(building)
         return got._a if isinstance(got, Tensor) else [t._a for t in got]
     assert op.kernel is not None
+    if op.dense and _tap.SLOT.recorder is not None:
+        array = given[0]._a
+        if not (op.dense(array) if callable(op.dense) else array.flags.c_contiguous):
+            given = (dense(given[0]), *given[1:])
     return op.kernel(*[unwrap(v) for v in given])
+
+
+def dense(t: Tensor) -> Tensor:
+    """A tensor laid out in memory in order, by an op that no graph knows of."""
+    building = grad_mode.is_grad_enabled()
+    try:
+        grad_mode.set_enabled(False)
+        laid_out: Tensor = t.contiguous()
+    finally:
+        grad_mode.set_enabled(building)
+    return laid_out
 
 
 def _settled(t: Tensor) -> Tensor:

@@ -86,13 +86,26 @@ def _compute(op: Any, recorded: bool, lines: Lines) -> None:
         single = count == 1 and not op.schema.returns_list
         lines.add("r0 = got._a" if single else f"{target} = [x._a for x in got]")
         return
-    given = ", ".join(array_of(a) for a in op.schema.arguments)
+    arrays = [array_of(a) for a in op.schema.arguments]
+    if recorded and op.dense:
+        lines.add(f"dense_ = {_laid_out(op)}")
+        arrays[0] = "dense_._a"
+    given = ", ".join(arrays)
     call = [f"{target} = K_{op.ident}({given})"]
     if op.kind == "kernel" and op.takes_tensors and op.quiet:
         call = ["fp = FP_ENTER(FP_QUIET)", "try:", "    " + call[0], "finally:", "    FP_LEAVE(fp)"]
     if op.asked is not None:
         call = [f"{target} = A_{op.ident}({given})", f"if {target} is None:", *_indented(call)]
     lines.add("try:", *_indented(call), *_NO_MEMORY)
+    if recorded and op.dense:
+        lines.add("del dense_")  # a copy goes while the event lasts
+
+
+def _laid_out(op: Any) -> str:
+    """The first argument as the kernel of a recorded op gets it."""
+    first = op.schema.arguments[0].python_name
+    fits = f"{first}._a.flags.c_contiguous" if op.dense is True else f"W_{op.ident}({first}._a)"
+    return f"{first} if {fits} else DENSE({first})"
 
 
 def _indented(rows: list[str]) -> list[str]:

@@ -66,6 +66,8 @@ def materialize(op: Op) -> types.FunctionType:
         NAMESPACE[f"P_{op.base.ident}"] = op.base.function
     if op.fast is not None:
         NAMESPACE[f"Q_{ident}"] = op.fast[1]
+    if callable(op.dense):
+        NAMESPACE[f"W_{ident}"] = op.dense
     if op.asked is not None:
         NAMESPACE[f"A_{ident}"] = op.asked
     if op.calls is not None:
@@ -174,7 +176,7 @@ def _record_with(flags: int) -> None:
 
 def _called_names(op: Op) -> set[str]:
     """Names that an op's body and gradient formulas call, in functions of their own module too."""
-    names: set[str] = set()
+    names: set[str] = {"contiguous"} if op.dense else set()
     bodies = [
         f for f in (op.calls, op.kernel if op.kind == "composite" else None, *op.formulas.values()) if f is not None
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _tap
 from ._codegen import compile_function
-from ._compute import SIZED, attach_outputs
+from ._compute import SIZED, attach_outputs, dense
 from ._device import device, layout, memory_format
 from ._dtype import FROM_NUMPY, as_dtype, bfloat16, combine, dtype, float16, get_default_dtype
 from ._errors import broadcast_error, no_memory
@@ -213,6 +213,7 @@ def fill() -> None:
         EDGE=graph.edge,
         EDGES=graph.edges,
         ATTACH=attach_outputs,
+        DENSE=dense,
         SIZED=SIZED,
         ONE_OF_MANY=OneOfMany,
         UNPACK=unpack,

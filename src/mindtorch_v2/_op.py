@@ -46,6 +46,8 @@ class Op:
         number_fast: bool = True,
         quiet: bool = True,  # compute with floating point flags ignored; False where inf and nan are rare results
         spread: bool = True,  # whether the only list of ints may be given as several ints
+        # Recorded, its first argument is laid out in memory by an op, unless it is in order or this says so of its array.
+        dense: bool | Callable[[Any], bool] = False,
         fast: tuple[str, Callable[..., Any]] | None = None,  # a condition in generated code, and the kernel for it
         asked: Callable[..., Any]
         | None = None,  # a compiled function before the kernel, None from which leaves it to that
@@ -68,7 +70,7 @@ class Op:
         # Whether the op can be a method: its first argument is the tensor itself.
         self.takes_self = _SELF.match(rest) is not None
         self.kernel, self.kind, self.rule, self.calls, self.base = kernel, kind, rule, calls, base
-        self.inner, self.ahead = inner, ahead
+        self.inner, self.ahead, self.dense = inner, ahead, dense
         self.ufunc = ufunc
         self.ident = self.qualified.replace(".", "__")
         self.python_name = self.name

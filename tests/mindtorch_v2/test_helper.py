@@ -145,6 +145,20 @@ def test_views_made_in_c_are_those_made_in_python() -> None:
         _tap.HELPER.look(base)
 
 
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+def test_the_place_of_a_view_is_found_in_c_as_in_python() -> None:
+    base = torch.ones(2, 3, requires_grad=True) * 2
+    view = base[0]
+    assert _tap.HELPER.live(view) is view._ag
+    before = view._ag
+    base.mul_(3)
+    assert _tap.HELPER.live(view) is view._ag is not before
+    with pytest.raises(TypeError, match="a view"):
+        _tap.HELPER.live(torch.ones(2))
+    with pytest.raises(TypeError, match="a tensor, got int"):
+        _tap.HELPER.live(1)
+
+
 @pytest.mark.parametrize("name", ["shape", "dtype", "ndim", "device", "requires_grad", "is_leaf", "grad", "grad_fn"])
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_attributes_are_read_as_in_python(name: str) -> None:

@@ -805,6 +805,26 @@ def test_sizes_that_do_not_fit_are_not_expanded_to(size: Any) -> None:
 
 
 @needs_compiled
+def test_swapped_views() -> None:
+    x = normal(4, 3, 2)[::2]
+    np.testing.assert_array_equal(C.swap(x, 0, -1), x.swapaxes(0, -1), strict=True)
+    assert C.swap(x, 0, -1).strides == x.swapaxes(0, -1).strides
+    assert C.swap(x, 1, 1).strides == x.strides
+    assert C.swap(x, 0, 3) is C.swap(x, -4, 0) is C.swap(x, 0, True) is C.swap(x, 0, 1 << 80) is None
+    np.testing.assert_array_equal(C.turn(x[0]), x[0].T, strict=True)
+    assert C.turn(x[0]).base is x.base
+    assert C.turn(x) is C.turn(x[0, 0]) is C.turn([[1.0]]) is None
+
+
+@needs_compiled
+def test_views_with_a_dimension_more() -> None:
+    x = normal(4, 3)
+    for dim in range(-3, 3):
+        assert C.unsqueeze(x, dim).shape == np.expand_dims(x, dim).shape
+    assert C.unsqueeze(x, 3) is C.unsqueeze(x, -4) is C.unsqueeze(x, 1.0) is None
+
+
+@needs_compiled
 def test_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     uniform = np.random.default_rng(0).integers(0, 1 << 24, (3, 32)).astype(F32) * F32(2**-24)
     normals, wanted, stretched = uniform.copy(), uniform.reshape(-1).copy(), uniform.copy()

@@ -157,6 +157,31 @@ def test_an_op_that_fails_is_recorded_and_leaves_nothing_open() -> None:
     assert "aten::add" in names
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("aten::bmm", lambda: torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 3, 4))),
+        ("aten::logsumexp", lambda: torch.ones(2, 3).t().logsumexp(0)),
+    ],
+)
+def test_an_op_that_is_no_quick_case_after_all_is_recorded_once(name: str, call: Any) -> None:
+    with profile() as prof:
+        try:
+            call()
+        except RuntimeError:
+            assert name == "aten::bmm"
+    assert [event.name for event in prof.events()].count(name) == 1
+
+
+def test_a_gradient_laid_out_for_a_kernel_is_freed_in_its_event() -> None:
+    x, layer = torch.ones(64, 32, requires_grad=True), torch.nn.LayerNorm(32)
+    with profile(profile_memory=True) as prof:
+        layer(x).sum().backward()
+    backward = next(event for event in prof.events() if event.name == "aten::native_layer_norm_backward")
+    assert [child.name for child in backward.cpu_children] == ["aten::contiguous"]
+    assert backward.cpu_memory_usage == 4 * (64 * 32 + 32 + 32)
+
+
 def test_profiling_changes_no_result() -> None:
     def work() -> Any:
         x = torch.ones(3, 3, requires_grad=True)

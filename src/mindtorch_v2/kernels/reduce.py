@@ -96,6 +96,8 @@ def added_up(a: Array, axis: int, keepdim: bool) -> Array:
 
 def sum(a: Array, dim: Dim = None, keepdim: bool = False, *, dtype: DType | None = None) -> Array:
     """Sum; integers and bools add up in int64."""
+    if type(dim) is tuple and len(dim) == 1 and type(dim[0]) is int:
+        dim = dim[0]
     if dtype is None and type(dim) is int and a.ndim == 2 and a.size >= SMALL and (a.dtype is _F32 or a.dtype is _F64):
         if dim in (0, 1):
             return total(a, (dim,), keepdim)

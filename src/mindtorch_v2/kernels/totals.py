@@ -124,9 +124,10 @@ def weighted_sum(weights: Array, rows: Array) -> Array:
 
 def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
     """``shape`` without ``axes``, or with 1 in their places."""
-    if keepdim:
-        return tuple(1 if axis in axes else n for axis, n in enumerate(shape))
-    return tuple(n for axis, n in enumerate(shape) if axis not in axes)
+    left = list(shape)
+    for axis in sorted(axes, reverse=True):
+        left[axis : axis + 1] = (1,) if keepdim else ()
+    return tuple(left)
 
 
 @functools.cache

@@ -16,7 +16,6 @@ from . import contract as contract
 from . import convert as convert
 from . import convolution as convolution
 from . import creation as creation
-from . import dense as dense
 from . import distance as distance
 from . import door as door
 from . import dropout as dropout

@@ -16,7 +16,6 @@ from ..kernels import attention as kernels
 from . import composed
 from .arithmetic import refuse, times
 from .creation import ones, scalar_tensor
-from .dense import densely
 from .dropout import dropout
 from .matrix import cpp_name, matmul
 from .network import op
@@ -118,7 +117,7 @@ _fused_backward = op(
     "_fused_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor weights, float scale) "
     "-> (Tensor, Tensor, Tensor)",
     grad_out=refuse("_fused_attention_backward"),
-    calls=densely(_backward, _by_rows),
+    dense=_by_rows,
     out=False,
 )(_backward)
 

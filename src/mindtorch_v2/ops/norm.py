@@ -19,7 +19,6 @@ from ..kernels import normalize, small
 from ..kernels.precision import is_half
 from . import composed
 from .arithmetic import plus_
-from .dense import densely
 from .network import composite, op
 from .permute import transpose
 from .view import reshape
@@ -79,7 +78,7 @@ _native_layer_norm_backward = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[] output_mask) -> (Tensor, Tensor, Tensor)",
     out=False,
-    calls=densely(_layer_norm_backward),
+    dense=True,
 )(_layer_norm_backward)
 
 

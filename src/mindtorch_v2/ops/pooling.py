@@ -19,7 +19,6 @@ from ..kernels import pool, small
 from ..kernels.compiled import C, unsqueezed
 from ..kernels.fold import Shape
 from ..kernels.pool_shape import check_max_pool1d
-from .dense import densely
 from .network import composite, op
 from .sizes import expanded
 from .view import unsqueeze
@@ -59,7 +58,7 @@ def _tiles(x: Any, kernel: Shape, stride: Shape, padding: Shape) -> bool:
 
 def _backward(schema: str, kernel: Any, formula: Any) -> Any:
     """Row of a gradient, which is linear in `grad_output`."""
-    return op(schema, out=False, calls=densely(kernel), grad_output=formula)(kernel)
+    return op(schema, out=False, dense=True, grad_output=formula)(kernel)
 
 
 def _watched(self: Any) -> bool:

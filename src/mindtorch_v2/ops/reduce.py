@@ -86,7 +86,7 @@ def _is_one_float(a: Any, dim: Any, keepdim: bool, dtype: Any) -> bool:
 def _sum_dim(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if not a.ndim and _is_one_float(a, dim, keepdim, dtype):
         return few.total(a)
-    return kernels.sum(a, dim, keepdim, dtype=_np(dtype))
+    return kernels.sum(a, dim, keepdim, dtype=None if dtype is None else dtype.np)
 
 
 _sum_all, sum_over = _sum.function, _sum_dim.function

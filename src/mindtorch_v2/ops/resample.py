@@ -12,7 +12,6 @@ import numpy as np
 
 from ..kernels import grid_sample, resample
 from . import composed
-from .dense import densely
 from .network import composite, explicit, op
 
 # --- interpolation ----------------------------------------------------------------------------------------------------
@@ -35,7 +34,7 @@ def _upsample(name: str, mode: str) -> Any:
     backward = op(
         f"{name}_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, float[]? scale_factors) -> Tensor",
         out=False,
-        calls=densely(backward_array),
+        dense=True,
         grad_output=lambda g, output_size, scale_factors: row(g, output_size, scale_factors),
     )(backward_array).function
 
@@ -60,7 +59,7 @@ def _upsample_aligned(name: str, mode: str) -> Any:
         f"{name}_backward.vec(Tensor grad_output, int[]? output_size, int[] input_size, bool align_corners, "
         "float[]? scale_factors) -> Tensor",
         out=False,
-        calls=densely(backward_array),
+        dense=True,
         grad_output=lambda g, output_size, align_corners, scale_factors: row(
             g, output_size, align_corners, scale_factors
         ),

@@ -11,7 +11,6 @@ from ..kernels import small
 from ..kernels import softmax as kernels
 from .convert import to_dtype
 from .creation import scalar_tensor
-from .dense import densely
 from .network import op
 
 # What the plain kernels take, as generated code asks for it.
@@ -32,7 +31,7 @@ def _softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) -> Any
 softmax_backward_data = op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     out=False,
-    calls=densely(_softmax_gradient),
+    dense=True,
     grad_output=lambda g, output, dim, input_dtype: softmax_backward_data(g, output, dim, input_dtype),
     output=lambda g, grad_output, output, dim: (
         g * (grad_output - (grad_output * output).sum(dim, keepdim=True))
@@ -68,7 +67,7 @@ def _log_softmax_gradient(grad: Any, output: Any, dim: int, input_dtype: Any) ->
 log_softmax_backward_data = op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     out=False,
-    calls=densely(_log_softmax_gradient),
+    dense=True,
     grad_output=lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
     output=lambda g, grad_output, output, dim: -g * output.exp() * grad_output.sum(dim, keepdim=True),
 )(_log_softmax_gradient).function

@@ -46,10 +46,12 @@ static int ids_of(PyObject *node, int64_t *ids) {
 
 /* Begin the region of a node itself, with the shapes of what arrives if they are wanted. */
 static int begin_node(PyObject *node, PyObject *grads, int64_t seq) {
+    if (!(given.flags & SHAPES))
+        return push(seq, 0, 0);
     PyObject *shown = Py_NewRef(grads);
     if (PyTuple_GET_SIZE(grads) > 1)
         Py_SETREF(shown, PyObject_CallMethodOneArg(node, engine.shown_name, grads));
-    int64_t id = !shown ? -1 : given.flags & SHAPES ? inputs_id(&PyTuple_GET_ITEM(shown, 0), PyTuple_GET_SIZE(shown), 0) : 0;
+    int64_t id = shown ? inputs_id(&PyTuple_GET_ITEM(shown, 0), PyTuple_GET_SIZE(shown), 0) : -1;
     Py_XDECREF(shown);
     return id < 0 ? -1 : push(seq, id, 0);
 }
