@@ -3,9 +3,9 @@
 `_recorded` writes what is around a recorded op, and `_forward` puts all together into an op's public function and its
 recorded twin. The text is compiled when an op is first called and can be read in tracebacks (`linecache`) or by
 `source(op)`. Names in generated code: `K` kernel, `A` what is asked before it, `Q` kernel of the quick case, `U` ufunc,
-`W` whether an array is dense, `S` slow path, `P` public function, `E` the op without its fast paths, `R` recorded twin,
-`C` node class, `F` gradient formula, `O` what an operator does with operands that are not tensors, each followed by the
-op's identifier.
+`W` whether an array is dense, `X` what a view op is to the helper, `S` slow path, `P` public function, `E` the op
+without its fast paths, `R` recorded twin, `C` node class, `F` gradient formula, `O` what an operator does with operands
+that are not tensors, each followed by the op's identifier.
 """
 
 from __future__ import annotations

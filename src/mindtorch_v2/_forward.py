@@ -28,7 +28,7 @@ from ._codegen import (
     requires_dtype,
     signature,
 )
-from ._recorded import close_event, close_inner, open_event, open_inner, run_ahead
+from ._recorded import close_event, close_inner, open_event, open_inner, run_ahead, see_view
 
 ALL_KINDS = "bifc"  # bool, integer, floating point, complex
 
@@ -487,6 +487,8 @@ def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
         if recorded:
             close_event(lines, op, flags)
     else:
+        if recorded and op.kind == "view":
+            see_view(lines, op, flags)
         _case(lines, op, flags, recorded, [])
     lines.depth -= 1
     if op.has_out and not recorded:

@@ -131,6 +131,18 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     lines.depth -= 1
 
 
+def see_view(lines: Lines, op: Any, flags: int) -> None:
+    """All of a view op where no graph takes part, by the helper; else it goes on as usual."""
+    if _tap.HELPER is None or op.replay is not None or op.schema.returns_list:
+        return
+    inner, given = op.inner or (None, ())
+    NAMESPACE[f"X_{op.ident}"] = (op.event, -1 if inner is None else inner.event, op.asked, op.kernel)
+    inputs = f"({', '.join(given)},)" if given and flags & _tap.SHAPES else "None"
+    number = "SEQ" if op.numbered else "-1"
+    arguments = ", ".join(argument.python_name for argument in op.schema.arguments)
+    lines.add(f"t0_ = SEE(X_{op.ident}, {number}, {inputs}, {arguments})", "if t0_ is not None: return t0_")
+
+
 def open_inner(lines: Lines, op: Any, flags: int) -> None:
     """Begin the event of the op as which the kernel is recorded inside the op's own; leaves the lines inside a `try`."""
     row, given = op.inner

@@ -209,6 +209,21 @@ def test_the_memory_of_an_op_that_is_another_belongs_to_the_inner_one() -> None:
     assert kept[0].equal(x)
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_views_are_recorded_whether_a_graph_is_built_or_not(graph: bool) -> None:
+    x = torch.ones(2, 3, requires_grad=graph) * 1
+    with profile(record_shapes=True) as prof:
+        x.t().unsqueeze(0)
+        with pytest.raises(RuntimeError, match="invalid for input of size 6"):
+            x.view(4)
+        x.view(6)
+    assert tree_of(prof) == [("aten::t", ["aten::transpose"]), "aten::unsqueeze", "aten::view", "aten::view"]
+    inner = prof.events()[1]
+    assert (inner.input_shapes, inner.concrete_inputs) == ([[2, 3], [], []], [None, 0, 1])
+    numbers = [event.sequence_nr - prof.events()[0].sequence_nr for event in prof.events()]
+    assert [number for number in numbers if number >= 0] == ([0, 1, 2, 2] if graph else [0, 0, 0, 0])
+
+
 def test_an_op_inside_another_ends_where_it_fails() -> None:
     with profile() as prof, pytest.raises(RuntimeError, match="3D"):
         torch.ones(2, 2, 2).t()
