@@ -35,7 +35,7 @@ def inside(row: Op, body: Callable[..., Any] | None = None) -> Callable[..., Any
     needs_no_graph = row.kind != "composite" and takes_tensors
     quiet = kind == "kernel" and takes_tensors and row.quiet
     made: Callable[..., Any] = _tap.HELPER.inside(
-        row, body or row.kernel, _KINDS[kind], needs_no_graph, quiet, otherwise
+        row, row.asked, body or row.kernel, _KINDS[kind], needs_no_graph, quiet, otherwise
     )
     return made
 

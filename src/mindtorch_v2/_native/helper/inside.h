@@ -8,6 +8,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *row;       /* which it is to Python */
+    PyObject *asked;     /* a compiled function before the kernel, None from which leaves it to that; or None */
     PyObject *work;      /* the kernel, on arrays; or what calls other ops */
     PyObject *otherwise; /* the public function, with all arguments by position */
     int64_t event;       /* -1 until it is first needed */
@@ -42,14 +43,6 @@ static int is_plain_argument(PyObject *value) {
             if (!is_plain_argument(PySequence_Fast_GET_ITEM(value, i)))
                 return 0;
     return 1;
-}
-
-static int builds_graphs(void) {
-    PyObject *mode;
-    if (PyContextVar_Get(given.grad_mode, Py_True, &mode) < 0)
-        return -1;
-    Py_DECREF(mode);
-    return mode == Py_True;
 }
 
 /* Whether it can be done here: a recorder is all that watches, tensors are plain and no graph leads through it. */
@@ -139,7 +132,9 @@ static void tell_of_memory(void) {
 static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count) {
     if (self->kind == CALLS)
         return PyObject_Vectorcall(self->work, args, count, NULL);
-    PyObject *got = (self->quiet ? call_quietly : call_with_arrays)(self->work, args, count), *result = NULL;
+    PyObject *got = self->asked == Py_None ? Py_NewRef(Py_None) : call_with_arrays(self->asked, args, count), *result = NULL;
+    if (got == Py_None)
+        Py_SETREF(got, (self->quiet ? call_quietly : call_with_arrays)(self->work, args, count));
     if (!got) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError))
             tell_of_memory();
@@ -152,7 +147,7 @@ static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count) 
     else if (self->kind == CHANGES)
         result = count_change(args[0]) < 0 ? NULL : Py_NewRef(args[0]);
     else
-        result = look(NULL, (PyObject *const[]){args[0], got, Py_False}, 3);
+        result = look(NULL, (PyObject *const[]){args[0], got}, 2);
     Py_DECREF(got);
     return result;
 }
@@ -193,17 +188,18 @@ static PyObject *inside_call(PyObject *op, PyObject *const *args, size_t flagged
     return NULL;
 }
 
-/* inside(row, what it does, its kind, whether no graph may lead through it, whether floating point flags are ignored, public
-   function by position) */
+/* inside(row, what is asked first, what it does, its kind, whether no graph may lead through it, whether floating point flags
+   are ignored, public function by position) */
 static PyObject *inside_new(PyObject *module, PyObject *args) {
-    PyObject *row, *work, *otherwise;
+    PyObject *row, *asked, *work, *otherwise;
     int kind, needs_no_graph, quiet;
-    if (!PyArg_ParseTuple(args, "OOippO", &row, &work, &kind, &needs_no_graph, &quiet, &otherwise))
+    if (!PyArg_ParseTuple(args, "OOOippO", &row, &asked, &work, &kind, &needs_no_graph, &quiet, &otherwise))
         return NULL;
     Inside *made = PyObject_New(Inside, inside.type);
     if (made) {
         made->call = inside_call;
-        made->row = Py_NewRef(row), made->work = Py_NewRef(work), made->otherwise = Py_NewRef(otherwise);
+        made->row = Py_NewRef(row), made->asked = Py_NewRef(asked), made->work = Py_NewRef(work);
+        made->otherwise = Py_NewRef(otherwise);
         made->event = -1, made->kind = kind, made->numbered = 0, made->needs_no_graph = needs_no_graph;
         made->quiet = quiet;
     }
@@ -213,6 +209,7 @@ static PyObject *inside_new(PyObject *module, PyObject *args) {
 static void inside_dealloc(Inside *self) {
     PyTypeObject *type = Py_TYPE(self);
     Py_DECREF(self->row);
+    Py_DECREF(self->asked);
     Py_DECREF(self->work);
     Py_DECREF(self->otherwise);
     PyObject_Free(self);
