@@ -423,10 +423,11 @@ class region:
     It stays on its lane's `open` list while it runs, so that a recorder that stops in between can tell it was open.
     """
 
-    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry", "_node")
+    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry", "_node", "_opened")
 
     def __init__(self, event: int, seq: int = -1, inputs: int = 0) -> None:
         self._node: Any = None
+        self._opened: Any = None  # what the helper has opened
         self._event = event
         self._seq = seq
         self._inputs = inputs
@@ -434,8 +435,12 @@ class region:
         self._entry: list[int] = []
 
     def __enter__(self) -> region:
-        if SLOT.recorder is not None:
-            quietly(self._begin, SLOT.recorder)
+        recorder = SLOT.recorder
+        if recorder is not None:
+            if HELPER is not None and SLOT.watcher is None and not SLOT.flags & STACKS:
+                self._opened = HELPER.open_region(self._event, self._seq, self._inputs)
+            else:
+                quietly(self._begin, recorder)
         return self
 
     def _begin(self, recorder: Recorder) -> None:
@@ -448,7 +453,10 @@ class region:
             lane.open.append(self._entry)
 
     def __exit__(self, *exc: object) -> None:
-        if self._lane is not None or self._node is not None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            HELPER.close_region(opened)
+        elif self._lane is not None or self._node is not None:
             quietly(self._end)
 
     def _end(self) -> None:

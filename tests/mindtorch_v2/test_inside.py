@@ -126,6 +126,23 @@ def test_results_of_a_body_are_counted_once():
     assert event.cpu_memory_usage == w.numel() * 4
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 6, 6), (9, 4, 24, 24)])
+def test_gradients_of_a_convolution_are_the_same_to_the_last_bit(shape):
+    torch.manual_seed(0)
+    x, seed = torch.randn(shape), torch.randn(shape[0], 5, shape[2], shape[3])
+    weight, bias = torch.randn(5, shape[1], 3, 3), torch.randn(5)
+
+    def gradients():
+        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
+        torch.nn.functional.conv2d(*leaves, padding=1).backward(seed)
+        return [t.grad.numpy() for t in leaves]
+
+    plain = gradients()
+    with profile():
+        for recorded, expected in zip(gradients(), plain, strict=True):
+            np.testing.assert_array_equal(recorded, expected)
+
+
 def test_rows_of_a_table_get_their_gradients_recorded_as_not():
     indices = torch.tensor([[1, 2], [1, 0]])
 

@@ -67,6 +67,10 @@ def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) 
         result = np.empty(shape, a.dtype)
         if C.sum_rows(a, result):
             return result
+    if C is not None and a.size and a.flags.c_contiguous and a.ndim - 1 in axes:
+        rows = _sum_last(a, axes)
+        if rows is not None:
+            return total(rows, tuple(axis for axis in axes if axis < rows.ndim)).reshape(shape)
     if a.dtype.kind == "c":
         pairs = np.ascontiguousarray(a)[..., None].view(a.real.dtype)
         return total(pairs, axes).view(a.dtype).reshape(shape)
@@ -78,6 +82,15 @@ def total(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) 
             turned = _sum_runs(a.transpose(order), sorted(back[axis] for axis in axes))
             return np.ascontiguousarray(turned.transpose(back)).reshape(shape)
     return _sum_runs(a, sorted(axes)).reshape(shape)
+
+
+def _sum_last(a: Array, axes: tuple[int, ...]) -> Array | None:
+    """The sum over those of ``axes`` that are the last ones, by the compiled loop; None where that does not take them."""
+    outer = a.ndim
+    while outer - 1 in axes:
+        outer -= 1
+    result = np.empty(a.shape[:outer], a.dtype)
+    return result if C.sum_rows(a, result) else None
 
 
 def sum_of_squares(a: Array, axes: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:

@@ -27,6 +27,7 @@ from .matrix import cpp_name
 from .network import composite, explicit, op
 from .padding import constant_pad_nd
 from .permute import permute
+from .reduce import _sum_dim
 from .sizes import expanded
 from .view import unsqueeze
 
@@ -244,7 +245,9 @@ _thnn_conv2d_inside = inside(_thnn_conv2d, lambda *given: _slow_conv2d_inside(*g
 )
 def _slow_conv2d_backward(grad_output: Any, self: Any, weight: Any, kernel_size: Any, stride: Any, padding: Any,
                           output_mask: Any) -> Any:  # fmt: skip
-    bias = grad_output.sum((0, 2, 3)) if output_mask[2] else make(np.empty(0, grad_output._a.dtype))
+    bias = (
+        _sum_inside(grad_output, (0, 2, 3), False, None) if output_mask[2] else make(np.empty(0, grad_output._a.dtype))
+    )
     shape = weight._a.shape
     inner.view(weight.contiguous(), (shape[0], math.prod(shape[1:])))
     g, wanted = grad_output.contiguous()._a, (*output_mask[:2], False)
@@ -253,6 +256,7 @@ def _slow_conv2d_backward(grad_output: Any, self: Any, weight: Any, kernel_size:
 
 
 _slow_conv2d_backward_inside = inside(_slow_conv2d_backward)
+_sum_inside = inside(_sum_dim, lambda grad, dim, keepdim, dtype: make(conv.conv_backward_bias(grad._a)))
 
 
 def _backend(schema: str, transposed: bool) -> Any:

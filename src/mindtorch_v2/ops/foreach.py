@@ -62,6 +62,8 @@ def _unary(f: Any, tensors: Any) -> Any:
 
 
 def _binary(f: Any, tensors: Any, others: Any) -> Any:
+    if not isinstance(others, (list, tuple)):
+        return [f(t, others) for t in tensors]
     return (f(t, o) for t, o in _pairs(tensors, others))
 
 

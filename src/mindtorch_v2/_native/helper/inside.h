@@ -83,7 +83,7 @@ static PyObject *as_arrays(PyObject *value) {
 }
 
 static PyObject *call_with_arrays(PyObject *kernel, PyObject *const *args, Py_ssize_t count) {
-    PyObject *arrays[MOST_ARGUMENTS], *result = NULL;
+    PyObject *arrays[MOST_ARGUMENTS] = {NULL}, *result = NULL;
     Py_ssize_t filled = 0;
     while (filled < count && (arrays[filled] = as_arrays(args[filled])))
         filled++;

@@ -1,4 +1,4 @@
-/* Calls of nn.Module. */
+/* Calls of nn.Module, and other regions that are no ops. */
 
 /* A call under way. While it runs, `entry` is on the lane's list of open regions. */
 typedef struct {
@@ -73,8 +73,8 @@ static int64_t longer_chain(int64_t outer, PyObject *name, int64_t event) {
 }
 
 /* [start, event, sequence number, inputs, stack], as regions in Python are listed. */
-static PyObject *entry_of(const Call *call) {
-    int64_t values[] = {call->start, call->event, -1, 0, call->stack};
+static PyObject *entry_of(int64_t start, int64_t event, int64_t seq, int64_t inputs, int64_t stack) {
+    int64_t values[] = {start, event, seq, inputs, stack};
     PyObject *entry = PyList_New(5);
     for (int i = 0; entry && i < 5; i++) {
         PyObject *value = PyLong_FromLongLong(values[i]);
@@ -102,7 +102,7 @@ static int enter_call(Call *call, PyObject *module) {
     Py_DECREF(known);
     if (!PyErr_Occurred() && (open = PyObject_GetAttr((PyObject *)lane, open_name))) {
         call->start = now();
-        call->entry = entry_of(call);
+        call->entry = entry_of(call->start, call->event, -1, 0, call->stack);
     }
     if (call->entry && PyList_Append(open, call->entry) == 0) {
         call->lane = (Lane *)Py_NewRef((PyObject *)lane);
@@ -167,6 +167,38 @@ static PyObject *call_module(PyObject *helper, PyObject *const *args, Py_ssize_t
     Py_XDECREF(call.lane);
     Py_XDECREF(call.entry);
     return result;
+}
+
+/* open_region(event, sequence number, inputs): a region without a stack begins. Returns it, or None where nothing records. */
+static PyObject *open_region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "expected event, sequence number and inputs, got %zd arguments", count);
+    int64_t event = PyLong_AsLongLong(args[0]), seq = PyLong_AsLongLong(args[1]), id = PyLong_AsLongLong(args[2]);
+    Lane *lane = given.recording && !PyErr_Occurred() ? lane_here() : NULL;
+    if (!lane)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyObject *open = PyObject_GetAttr((PyObject *)lane, open_name), *region = NULL;
+    PyObject *entry = open ? entry_of(now(), event, seq, id, 0) : NULL;
+    if (entry && PyList_Append(open, entry) == 0)
+        region = PyTuple_Pack(2, lane, entry);
+    Py_XDECREF(open);
+    Py_XDECREF(entry);
+    return region;
+}
+
+/* The region ends. */
+static PyObject *close_region(PyObject *module, PyObject *region) {
+    PyObject *lane = NULL, *entry = NULL;
+    if (!PyTuple_Check(region) || !PyArg_ParseTuple(region, "OO!", &lane, &PyList_Type, &entry) || PyList_GET_SIZE(entry) != 5)
+        return PyErr_Format(PyExc_TypeError, "expected what open_region returned, got %R", region);
+    int64_t v[5];
+    for (int i = 0; i < 5; i++)
+        v[i] = PyLong_AsLongLong(PyList_GET_ITEM(entry, i));
+    if (PyErr_Occurred() || no_longer_open(lane, entry) < 0)
+        return NULL;
+    if (given.recording)
+        put_row((Lane *)lane, v[0], now(), v[1], v[2], v[3], v[4]);
+    Py_RETURN_NONE;
 }
 
 static PyObject *connect_modules(PyObject *module, PyObject *args) {
