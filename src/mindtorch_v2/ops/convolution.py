@@ -111,10 +111,10 @@ def _backward_calls(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, 
     plain = not transposed and groups == 1 and set(dilation) == {1}
     if weight._a.ndim == 3 and plain:
         grads = _backward_calls(
-            unsqueeze(grad_output, 2), unsqueeze(input, 2), unsqueeze(weight, 2), bias_sizes, (1, *stride),
+            inner.unsqueeze(grad_output, 2), inner.unsqueeze(input, 2), inner.unsqueeze(weight, 2), bias_sizes, (1, *stride),
             (0, *padding), (1, *dilation), transposed, (0, *output_padding), groups, output_mask,
         )  # fmt: skip
-        return [g.squeeze(2) if g._a.ndim == 4 else g for g in grads]
+        return [inner.squeeze(g, 2) if g._a.ndim == 4 else g for g in grads]
     if weight._a.ndim == 4 and plain:
         return _slow_conv2d_backward_inside(
             grad_output, input, weight, weight._a.shape[2:], stride, padding, output_mask
@@ -184,7 +184,8 @@ def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, 
     if weight._a.ndim == 3:
         # One dimension is computed as two, the first of size 1.
         sizes = [(lead, *v) for lead, v in zip((1, 0, 1, 0), sizes)]
-        return _by_backend(unsqueeze(input, 2), unsqueeze(weight, 2), bias, sizes, transposed, groups).squeeze(2)
+        made = _by_backend(inner.unsqueeze(input, 2), inner.unsqueeze(weight, 2), bias, sizes, transposed, groups)
+        return inner.squeeze(made, 2)
     return _by_backend(input, weight, bias, sizes, transposed, groups)
 
 

@@ -12,9 +12,8 @@ from .._meta import MetaArray, meta
 from .._op import explicit, mutating, op
 from .._tensor import Tensor, make
 from ..kernels import advanced as kernels
-from . import creation
+from . import creation, inner
 from .convert import item
-from .part import select
 from .permute import permute
 from .view import clone, expand, reshape, unsqueeze
 
@@ -36,7 +35,7 @@ def _positions(indices: Sequence[Any]) -> list[Any]:
             found.append(index)
             continue
         places = index.nonzero()
-        found.extend(select(places, 1, d) for d in range(index._a.ndim))
+        found += [inner.select(places, 1, d) for d in range(index._a.ndim)]
     return found
 
 
@@ -54,10 +53,14 @@ def _prepared(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Any]]:
         self = permute(self, dims=(*axes, *rest))
         found = [found[axis] for axis in axes]
     after = self._a.ndim - len(found)
-    return self, [None if i is None else reshape(i, shape=(*i._a.shape, *(1,) * after)) for i in found]
+    return self, [None if i is None else inner.reshape(i, (*i._a.shape, *(1,) * after)) for i in found]
 
 
 def _index_called(self: Tensor, indices: Sequence[Any]) -> Tensor:
+    first = indices[0] if len(indices) == 1 else None
+    if first is not None and not kernels.is_mask(first._a):
+        inner.reshape(first, (*first._a.shape, *(1,) * (self._a.ndim - 1)))  # as torch has it, for those who record
+        return make(_index_array(self._a, [first._a]))
     source, found = _prepared(self, indices)
     after = source._a.ndim - len(found)
     arrays = [None if i is None else i._a.reshape(i._a.shape[: i._a.ndim - after]) for i in found]

@@ -7,9 +7,10 @@ from typing import Any
 from .._inside import inside
 from .._tensor import Tensor
 from .part import _narrow, _select, _slice
-from .view import _reshape, _unsqueeze, _view
+from .view import _reshape, _squeeze_dim, _unsqueeze, _view
 
-view, unsqueeze, select, slice_ = inside(_view), inside(_unsqueeze), inside(_select), inside(_slice)
+view, unsqueeze, squeeze = inside(_view), inside(_unsqueeze), inside(_squeeze_dim)
+select, slice_ = inside(_select), inside(_slice)
 
 
 def _reshaped(self: Tensor, shape: Any) -> Tensor:

@@ -126,16 +126,19 @@ def _stack_shape(arrays: Any, dim: int) -> tuple[int, tuple[int, ...]]:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape = arrays[0].shape
     dim = wrap_dim(dim, len(shape) + 1)
-    for position, a in enumerate(arrays):
-        if a.shape != shape:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {shape_text(shape)} at entry 0 and "
-                f"{shape_text(a.shape)} at entry {position}"
-            )
+    if len({a.shape for a in arrays}) > 1:
+        position, other = next((i, a.shape) for i, a in enumerate(arrays) if a.shape != shape)
+        raise RuntimeError(
+            f"stack expects each tensor to be equal size, but got {shape_text(shape)} at entry 0 and "
+            f"{shape_text(other)} at entry {position}"
+        )
     return dim, (*shape[:dim], len(arrays), *shape[dim:])
 
 
 def _stack_called(tensors: Any, dim: int) -> Any:
+    shapes = {t._a.shape for t in tensors}
+    if dim == 0 and len(shapes) == 1 and () not in shapes:
+        return inner.view(_cat_inside(tensors, 0), (len(tensors), *shapes.pop()))
     dim, shape = _stack_shape([t._a for t in tensors], dim)
     if dim == len(shape) - 1:
         return _cat_inside([inner.unsqueeze(t, dim) for t in tensors], dim)

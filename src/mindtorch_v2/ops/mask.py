@@ -13,6 +13,7 @@ from .._device import contiguous_format
 from .._dtype import FROM_NUMPY, combine, get_default_dtype
 from .._errors import broadcast_error
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray, meta
 from .._op import composite, explicit, mutating, op
 from .._tensor import Tensor, make
@@ -26,7 +27,7 @@ from . import creation
 from .convert import item
 from .index import warn_bytes
 from .split import unbind
-from .view import clone, expand, reshape
+from .view import _clone, clone, expand, reshape
 
 # --- where ------------------------------------------------------------------------------------------------------------
 
@@ -269,6 +270,9 @@ _KEEP: dict[str, Any] = {"self": lambda g, mask: masked_fill(g, mask, 0)}
 _KEEP_VALUE: dict[str, Any] = {**_KEEP, "value": lambda g, mask: where(mask, g, 0).sum()}
 
 
+_clone_inside = inside(_clone)
+
+
 def _filled_by_item(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     _masked_fill_into(self._a, mask._a, value._a if value._a.ndim else item.function(value))
     return self
@@ -285,11 +289,15 @@ def _masked_fill_rows(overload: str, node: str, formulas: dict[str, Any]) -> tup
     def called(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         _check_mask(mask._a)
         shape = self._a.shape
-        if not _fit(shape, mask._a.shape):
-            raise broadcast_error(mask._a.shape, shape)
-        spread = np.broadcast_shapes(shape, mask._a.shape)
-        copied = clone(self if spread == shape else expand(self, size=spread), memory_format=contiguous_format)
-        return in_place.function(copied, mask, value)
+        if mask._a.shape != shape:
+            if not _fit(shape, mask._a.shape):
+                raise broadcast_error(mask._a.shape, shape)
+            spread = np.broadcast_shapes(shape, mask._a.shape)
+            self = self if spread == shape else expand(self, size=spread)
+        filled: Tensor = in_place_inside(_clone_inside(self, contiguous_format), mask, value)
+        return filled
+
+    in_place_inside = inside(in_place)
 
     functional = op(
         f"masked_fill.{overload}(Tensor self, {tail}",

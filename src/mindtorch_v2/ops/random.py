@@ -9,8 +9,9 @@ import numpy as np
 from .. import _device, _dtype, _random, _tap
 from .._device import usable
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray, meta
-from .._op import composite, mutating, op
+from .._op import OPS, composite, mutating, op
 from .._tensor import Tensor, make
 from ..autograd import graph
 from ..kernels.compiled import C
@@ -209,7 +210,10 @@ def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
     """rand and randn: rows made of `empty` and a fill, and their public function; `quick` makes small arrays at once."""
 
     def call(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-        return fill(empty(size, dtype=dtype, device=device), generator=generator)
+        made: Tensor = fill_inside(creation._empty_inside(size, dtype, None, device, False, None), 0.0, 1.0, generator)
+        return made
+
+    fill_inside = inside(OPS[fill.__name__])
 
     def kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
         sizes = checked_size(size)
@@ -330,8 +334,12 @@ def _integers(low: int, high: int, size: Any, generator: Any, dtype: Any, layout
 def _integers_call(
     low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any
 ) -> Tensor:
-    made = empty(size, dtype=dtype or _dtype.int64, device=device)
-    return _random_from(made, low, high, generator=generator)
+    made = creation._empty_inside(size, dtype or _dtype.int64, None, device, False, None)
+    filled: Tensor = _random_from_inside(made, low, high, generator)
+    return filled
+
+
+_random_from_inside = inside(OPS["random_.from"])
 
 
 def _randint_row(overload: str, arguments: str, order: Any) -> Any:
@@ -395,7 +403,7 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             dtype: Any = _dtype.int64, layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Integers from [low, high); low is 0 where it is not given."""
-    if out is None and not requires_grad and (low is None or not args):
+    if not _NAMESPACE["HOOK"] and out is None and not requires_grad and (low is None or not args):
         asked = args if low is high is size is None else (*args, *[v for v in (low, high, size) if v is not None])
         first, last = (0, asked[0]) if len(asked) == 2 else asked[:2] if len(asked) == 3 else (None, None)
         if type(first) is type(last) is int and isinstance(asked[-1], tuple):

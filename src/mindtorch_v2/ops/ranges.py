@@ -12,17 +12,22 @@ import numpy as np
 from .. import _device, _dtype, _tap
 from .._dtype import dtype as DType
 from .._front import front
+from .._inside import inside
 from .._meta import meta
 from .._op import OPS, composite, op
 from .._tensor import Tensor, make
 from ..kernels.compiled import C
-from .creation import _OPTIONS, _finish, checked_size, empty, into, np_dtype, quick_dtype
+from .creation import _OPTIONS, _empty_inside, _finish, checked_size, empty, into, np_dtype, quick_dtype
+
+_INTS = frozenset((int,))
 
 
 def range_dtype(dtype: Any, *values: Any) -> DType:
     """The dtype of a range where none is given: int64 unless a bound is a float."""
     if dtype is not None:
         return _dtype.as_dtype(dtype)
+    if _INTS.issuperset(map(type, values)):
+        return _dtype.int64
     return _dtype.get_default_dtype() if any(isinstance(v, (float, np.floating)) for v in values) else _dtype.int64
 
 
@@ -45,6 +50,11 @@ def range_length(start: Any, end: Any, step: Any, d: DType) -> int:
 
 def arange_array(start: Any, end: Any, step: Any, d: DType) -> Any:
     """The values of arange, computed as torch does (start + i * step in the accumulation type)."""
+    if d is _dtype.int64 and _INTS.issuperset(map(type, (start, end, step))) and step > 0 and start <= end:
+        try:
+            return np.arange(start, end, step, dtype=np.int64)
+        except OverflowError:
+            pass  # bounds beyond 64 bits, between which there are few
     count = range_length(start, end, step, d)
     if d.category == 1:
         return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(start)
@@ -84,12 +94,18 @@ def _arange_out(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
 
 
 def _arange_call(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Tensor:
-    made = empty((0,), dtype=range_dtype(dtype, start, end, step), device=device)
-    return _arange_out.function(start, end, step, out=made)
+    made = _empty_inside((0,), range_dtype(dtype, start, end, step), None, device, False, None)
+    filled: Tensor = _arange_inside(start, end, step, made)
+    return filled
+
+
+_arange_inside = inside(_arange_out)
 
 
 def number(value: Any) -> Any:
     """A range bound as a Python number."""
+    if type(value) in _NUMBERS:
+        return value
     return value._a.item() if isinstance(value, Tensor) else value.item() if isinstance(value, np.generic) else value
 
 
