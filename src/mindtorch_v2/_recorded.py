@@ -146,7 +146,7 @@ def see_view(lines: Lines, op: Any, flags: int) -> None:
 def open_inner(lines: Lines, op: Any, flags: int) -> None:
     """Begin the event of the op as which the kernel is recorded inside the op's own; leaves the lines inside a `try`."""
     row, given = op.inner
-    _begin_inside(lines, row, given, flags, _counts_inner(op, flags))
+    _begin_inside(lines, op, row, given, flags, _counts_inner(op, flags))
 
 
 def run_ahead(lines: Lines, op: Any, flags: int) -> None:
@@ -154,7 +154,7 @@ def run_ahead(lines: Lines, op: Any, flags: int) -> None:
     row, given, needed = op.ahead
     lines.add(f"if {needed}:")
     lines.depth += 1
-    _begin_inside(lines, row, given, flags, False)
+    _begin_inside(lines, op, row, given, flags, False)
     arrays = (f"{name}._a" if a.is_tensor else name for a, name in zip(row.schema.arguments, given, strict=True))
     call = f"{row.ident}({', '.join(arrays)})"
     lines.add(f"K_{call}" if row.asked is None else f"if A_{call} is None: K_{call}")
@@ -162,20 +162,21 @@ def run_ahead(lines: Lines, op: Any, flags: int) -> None:
     lines.depth -= 1
 
 
-def _begin_inside(lines: Lines, row: Any, given: tuple[str, ...], flags: int, counts: bool) -> None:
+def _begin_inside(lines: Lines, op: Any, row: Any, given: tuple[str, ...], flags: int, counts: bool) -> None:
     if _tap.HELPER is not None:
         lines.add(f"BEGIN_WITH(-1, {', '.join(given)})" if flags & _tap.SHAPES else "BEGIN(-1)", "try:")
     else:
         if flags & _tap.SHAPES:
-            key = ", ".join(map(_inner_key, row.schema.arguments, given))
+            tensors = [a.python_name for a in op.schema.arguments if a.is_tensor]
+            key = ", ".join(_inner_key(a, name, tensors) for a, name in zip(row.schema.arguments, given, strict=True))
             lines.add(f"key_ = ({key},)", "inner_ins = INPUT_IDS.get(key_) or INTERN(key_)")
         lines.add(*(["token_ = None"] if counts else []), "inner_t0 = clock()", "try:")
     lines.depth += 1
 
 
-def _inner_key(argument: Argument, given: str) -> str:
-    """What stands for an argument of the inner op: a tensor of the op itself, or a number."""
-    if argument.is_tensor:
+def _inner_key(argument: Argument, given: str, tensors: list[str]) -> str:
+    """What stands for an argument of the inner op: one of the op's own tensors, or a number."""
+    if given in tensors:
         return f"k_{given}"
     if argument.type.endswith("[]"):
         return f"INPUT({given})"

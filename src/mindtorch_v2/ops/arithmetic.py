@@ -214,6 +214,7 @@ rsub_tensor = binary(
     out=False,
     check=lambda self, other, alpha: _check_sub(other, self, alpha),
     calls=lambda self, other, alpha: sub.function(other, self, alpha=alpha),
+    inner=(sub, ("other", "input", "alpha")),
     self=lambda g, alpha: -g if alpha == 1 else times(-g, conj_of(alpha)),
     other=lambda g: g,
 )
@@ -226,6 +227,7 @@ rsub_scalar = Op(
     node="RsubBackward1",
     check=lambda self, other, alpha: _check_sub(other, self, alpha),
     calls=lambda self, other, alpha: sub.function(other, self, alpha=alpha),
+    inner=(sub, ("other", "input", "alpha")),
     formulas={"self": lambda g, alpha: -g if alpha == 1 else times(-g, conj_of(alpha))},
 )
 
