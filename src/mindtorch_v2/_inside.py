@@ -18,16 +18,20 @@ from ._tensor import make
 _KINDS = {"kernel": 0, "view": 1, "mutate": 2, "composite": 3}
 
 
-def inside(row: Op, body: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def inside(
+    row: Op, body: Callable[..., Any] | None = None, kernel: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """What the row's public function does, called with all arguments of its schema by position. Where a recorder is all
     that watches, tensors are plain and no graph is built, that is the kernel in an event; composites may be in graphs.
 
-    `body` is run then in place of the row's own: the same ops on tensors, for what its callers give it.
+    `body` is run then in place of the row's own: the same ops on tensors, for what its callers give it. So is `kernel`, on
+    arrays; elementwise rows and those in place that are derived from others have none of that kind.
     """
     otherwise = _by_position(row)
     if _tap.HELPER is None:
         return otherwise
-    if row.rule is not None or row.base is not None or row.inner is not None or row.ahead is not None:
+    derived = row.rule is not None or row.base is not None
+    if (derived and kernel is None) or row.inner is not None or row.ahead is not None:
         raise ValueError(f"row {row.qualified} is more than a kernel or a body")
     body = body or row.calls
     kind = row.kind if body is None else "composite"
@@ -35,7 +39,7 @@ def inside(row: Op, body: Callable[..., Any] | None = None) -> Callable[..., Any
     needs_no_graph = row.kind != "composite" and takes_tensors
     quiet = kind == "kernel" and takes_tensors and row.quiet
     made: Callable[..., Any] = _tap.HELPER.inside(
-        row, row.asked, body or row.kernel, _KINDS[kind], needs_no_graph, quiet, otherwise
+        row, None if kernel else row.asked, body or kernel or row.kernel, _KINDS[kind], needs_no_graph, quiet, otherwise
     )
     return made
 

@@ -11,11 +11,12 @@ import numpy as np
 from .._compute import operand_rank
 from .._dtype import combine, number_type
 from .._front import front
+from .._inside import inside
 from .._op import OPS, Op, binary, composite, in_place, unary
 from .._tensor import Tensor
 from ..kernels import arithmetic as kernels
 from ..kernels.compiled import stand_in
-from .creation import _scalar_tensor, empty, zeros, zeros_like
+from .creation import _scalar_tensor, empty_inside, zeros, zeros_like
 
 
 def numel(inputs: Any) -> int:
@@ -106,11 +107,12 @@ def _writing(row: Op, inner: Op, result: Callable[[Tensor], Any], arguments: str
         lambda *arrays: ufunc(*arrays[:-1]),  # in the layout of its operands
         **options,
     )
+    write = inside(writer)
 
     def call(*given: Any) -> Any:
         if not all(type(t) is Tensor and t._a.dtype.kind == "f" for t in given):
             return inner.function(*given)
-        return writer.function(*given, empty((0,), dtype=result(given[0])))
+        return write(*given, empty_inside((0,), result(given[0]), None, None, False, None))
 
     return call
 

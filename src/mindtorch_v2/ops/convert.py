@@ -257,7 +257,7 @@ def is_nonzero(self: Tensor) -> bool:
 
 def filled_from(a: Any, where: _device.device) -> Tensor:
     """A tensor with a copy of an array, in the steps torch takes: memory, its contents, the device."""
-    made: Tensor = creation._empty_inside(a.shape, FROM_NUMPY[a.dtype], _device.strided, _device.CPU, False, None)
+    made: Tensor = creation.empty_inside(a.shape, FROM_NUMPY[a.dtype], _device.strided, _device.CPU, False, None)
     made._a[...] = a
     with grad_mode.no_grad():
         return _to_device.function(made, where, made.dtype)

@@ -82,14 +82,14 @@ def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, mem
 
 
 empty = _empty.function
-_empty_inside = inside(_empty)
+empty_inside = inside(_empty)
 
 
 @op(
     f"ones(int[] size, {_OPTIONS}) -> Tensor",
     out=False,
     calls=lambda size, dtype, layout, device, pin_memory: _fill_inside(
-        _empty_inside(size, dtype, None, device, False, None), 1.0
+        empty_inside(size, dtype, None, device, False, None), 1.0
     ),
 )
 def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
@@ -100,7 +100,7 @@ def _ones(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> A
     f"zeros(int[] size, {_OPTIONS}) -> Tensor",
     out=False,
     calls=lambda size, dtype, layout, device, pin_memory: _zero_inside(
-        _empty_inside(size, dtype, None, device, False, None)
+        empty_inside(size, dtype, None, device, False, None)
     ),
 )
 def _zeros(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
@@ -116,7 +116,7 @@ def fill_dtype(value: Any, dtype: Any) -> DType:
     f"full(int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
     out=False,
     calls=lambda size, fill_value, dtype, layout, device, pin_memory: fill_(
-        _empty_inside(size, fill_dtype(fill_value, dtype), None, device, False, None), fill_value
+        empty_inside(size, fill_dtype(fill_value, dtype), None, device, False, None), fill_value
     ),
 )
 def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
@@ -451,9 +451,9 @@ def _new_row(name: str, fill: Any, value: str = "") -> Any:
     def make_new(self: Tensor, size: Any, *given: Any) -> Tensor:
         dtype, _, device, _ = given[-4:]
         if fill is None:
-            made: Tensor = _empty_inside(size, dtype or self.dtype, None, device or self.device, False, None)
+            made: Tensor = empty_inside(size, dtype or self.dtype, None, device or self.device, False, None)
             return made
-        return fill(_new_empty_inside(self, size, dtype, None, device, False), *given[:-4])
+        return fill(_newempty_inside(self, size, dtype, None, device, False), *given[:-4])
 
     return composite(f"new_{name}(Tensor self, int[] size, {value}{_NEW}", method=False)(make_new)
 
@@ -466,7 +466,7 @@ def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout:
 new_empty_strided = _new_empty_strided.function
 
 _new_empty = _new_row("empty", None)
-_new_empty_inside = inside(_new_empty)
+_newempty_inside = inside(_new_empty)
 
 NEW: dict[str, Any] = {
     "empty": _new_empty.function,

@@ -14,6 +14,7 @@ from ..kernels import activation as kernels
 from ..kernels.checks import is_float, not_implemented
 from ..kernels.compiled import C
 from ..kernels.precision import widened
+from . import inner
 from .activation import leaky_relu, leaky_relu_backward
 from .arithmetic import kept
 from .creation import empty_like, zeros_like
@@ -252,10 +253,9 @@ def _halves(a: Any, dim: int) -> tuple[Any, Any]:
 
 
 def _glu_by_parts(self: Tensor, dim: int) -> Tensor:
-    _halves(self._a, dim)
-    half = self.size(dim) // 2
-    self.narrow(dim, 0, half), self.narrow(dim, half, half)  # as torch has it, for those who record
-    return make(np.asarray(widened(_gated)(self._a, dim)))
+    half = _halves(self._a, dim)[0].shape[dim]
+    inner.narrow(self, dim, 0, half), inner.narrow(self, dim, half, half)  # as torch has it, for those who record
+    return make(np.asarray(_widely_gated(self._a, dim)))
 
 
 def _gated(x: Any, dim: int) -> Any:
@@ -267,6 +267,7 @@ def _gated(x: Any, dim: int) -> Any:
     return np.divide(first, 1 + np.exp(-gate))
 
 
+_widely_gated = widened(_gated)
 _FEW = 4096
 
 

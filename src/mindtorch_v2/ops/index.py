@@ -17,6 +17,8 @@ from .convert import item
 from .permute import permute
 from .view import clone, expand, reshape, unsqueeze
 
+_BOOL, _I64 = np.dtype(np.bool_), np.dtype(np.int64)
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -56,11 +58,28 @@ def _prepared(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Any]]:
     return self, [None if i is None else inner.reshape(i, (*i._a.shape, *(1,) * after)) for i in found]
 
 
+def _integers_of(self: Tensor, indices: Sequence[Any]) -> list[Any] | None:
+    """Indices of the first dimensions that need no preparation: integers of one shape; those of a single mask."""
+    first = indices[0] if indices else None
+    if first is None or len(indices) > self._a.ndim:
+        return None
+    dtype, shape = first._a.dtype, first._a.shape
+    if dtype is _BOOL and len(indices) == 1 and shape and shape == self._a.shape[: len(shape)]:
+        places = first.nonzero()
+        return [inner.select(places, 1, dim) for dim in range(len(shape))]
+    for index in indices:
+        if index is None or index._a.dtype is not _I64 or index._a.shape != shape:
+            return None
+    return list(indices)
+
+
 def _index_called(self: Tensor, indices: Sequence[Any]) -> Tensor:
-    first = indices[0] if len(indices) == 1 else None
-    if first is not None and not kernels.is_mask(first._a):
-        inner.reshape(first, (*first._a.shape, *(1,) * (self._a.ndim - 1)))  # as torch has it, for those who record
-        return make(_index_array(self._a, [first._a]))
+    known = _integers_of(self, indices) if type(self._a) is np.ndarray else None
+    if known is not None:
+        after = (1,) * (self._a.ndim - len(known))
+        for index in known:
+            inner.reshape(index, index._a.shape + after)
+        return make(kernels.index(self._a, [index._a for index in known]))
     source, found = _prepared(self, indices)
     after = source._a.ndim - len(found)
     arrays = [None if i is None else i._a.reshape(i._a.shape[: i._a.ndim - after]) for i in found]

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _tap
 from .._dtype import FROM_NUMPY
 from .._errors import broadcast_error, shape_text
+from .._inside import inside
 from .._op import composite, in_place, op
 from .._tensor import FAST, Tensor, make
 from ..autograd import grad_mode, graph
@@ -20,7 +21,7 @@ from ..kernels.checks import not_implemented, type_name
 from ..kernels.compiled import C, stand_in
 from ..kernels.precision import cast, is_half, wide
 from ..kernels.products import FEW_ROWS, WORTH_TURNING, times, times_plus
-from .creation import empty
+from .creation import empty_inside
 from .permute import t, transpose
 from .view import _unsafe_view, expand, expand_row, reshape, type_text, unsqueeze
 
@@ -278,10 +279,17 @@ addmv = addmv_row.function
 addmv_ = in_place(addmv_row)
 
 
+def _product_into(c: Any, a: Any, x: Any, beta: Any, alpha: Any) -> None:
+    c[...] = _mv_array(a, x)
+
+
+_addmv_inside = inside(addmv_, kernel=_product_into)  # where only the product counts
+
+
 def _mv_calls(self: Any, vec: Any) -> Any:
     if self._a.ndim != 2 or vec._a.ndim != 1:
         return make(_mv_array(self._a, vec._a))
-    return addmv_.function(empty((self._a.shape[0],), dtype=vec.dtype, device=self.device), self, vec, beta=0)
+    return _addmv_inside(empty_inside((self._a.shape[0],), vec.dtype, None, self.device, False, None), self, vec, 0, 1)
 
 
 mv = op(

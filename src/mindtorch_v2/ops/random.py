@@ -210,7 +210,7 @@ def _sized(name: str, fill: Any, draw: Any, write: Any, quick: Any) -> None:
     """rand and randn: rows made of `empty` and a fill, and their public function; `quick` makes small arrays at once."""
 
     def call(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-        made: Tensor = fill_inside(creation._empty_inside(size, dtype, None, device, False, None), 0.0, 1.0, generator)
+        made: Tensor = fill_inside(creation.empty_inside(size, dtype, None, device, False, None), 0.0, 1.0, generator)
         return made
 
     fill_inside = inside(OPS[fill.__name__])
@@ -334,7 +334,7 @@ def _integers(low: int, high: int, size: Any, generator: Any, dtype: Any, layout
 def _integers_call(
     low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any
 ) -> Tensor:
-    made = creation._empty_inside(size, dtype or _dtype.int64, None, device, False, None)
+    made = creation.empty_inside(size, dtype or _dtype.int64, None, device, False, None)
     filled: Tensor = _random_from_inside(made, low, high, generator)
     return filled
 

@@ -17,7 +17,7 @@ from .._meta import meta
 from .._op import OPS, composite, op
 from .._tensor import Tensor, make
 from ..kernels.compiled import C
-from .creation import _OPTIONS, _empty_inside, _finish, checked_size, empty, into, np_dtype, quick_dtype
+from .creation import _OPTIONS, empty_inside, _finish, checked_size, empty, into, np_dtype, quick_dtype
 
 _INTS = frozenset((int,))
 
@@ -94,7 +94,7 @@ def _arange_out(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
 
 
 def _arange_call(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Tensor:
-    made = _empty_inside((0,), range_dtype(dtype, start, end, step), None, device, False, None)
+    made = empty_inside((0,), range_dtype(dtype, start, end, step), None, device, False, None)
     filled: Tensor = _arange_inside(start, end, step, made)
     return filled
 

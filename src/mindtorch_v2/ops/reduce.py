@@ -10,11 +10,14 @@ import numpy as np
 from .. import _dtype, _tap
 from .._errors import wrap_dim, wrap_dims
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray
 from .._op import OPS, composite, explicit, in_place, op
 from ..kernels import embedding as embedding_kernels
 from ..kernels import few
 from ..kernels import reduce as kernels
+from ..kernels.compiled import stand_in
+from .arithmetic import div_
 from .creation import zeros
 from .join import cat
 from .view import expand, unsqueeze
@@ -118,7 +121,26 @@ def _mean_gradient(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> A
     return spread(g, sizes, dim, keepdim) / reduced_count(sizes, dim)
 
 
+def _added_up(a: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The kernel of `sum` over dimensions, by the one for few elements where that takes them."""
+    if 0 < a.size <= _SMALL and dtype is None and dim is not None:
+        try:
+            return few.sum_dim(a, dim, keepdim, dtype)
+        except ValueError:
+            pass
+    return _sum_dim.kernel(a, dim, keepdim, dtype)  # type: ignore[misc]
+
+
+_sum_inside, _sum_dim_inside = inside(_sum), inside(_sum_dim, kernel=_added_up)
+_divide = stand_in(np.true_divide)
+_div_inside = inside(div_, kernel=lambda a, count: _divide(a, count, out=a))
+
+
 def _mean_calls(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if dtype is None and (self._a.dtype is F32 or self._a.dtype is F64):
+        everything = dim is None and not keepdim
+        total = _sum_inside(self, None) if everything else _sum_dim_inside(self, dim, keepdim, None)
+        return _div_inside(total, reduced_count(self._a.shape, dim))
     _mean_checked(self._a, dtype)
     total = sum(self, dim, keepdim, dtype=dtype)
     return total.div_(reduced_count(self._a.shape, dim))

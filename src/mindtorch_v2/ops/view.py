@@ -453,7 +453,8 @@ def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
 def _broadcast_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
-    shape = common_shape([t._a.shape for t in tensors])
+    shapes = [t._a.shape for t in tensors]
+    shape = shapes[0] if shapes and shapes.count(shapes[0]) == len(shapes) else common_shape(shapes)
     return [t if t._a.shape == shape else expand(t, size=shape) for t in tensors]
 
 
