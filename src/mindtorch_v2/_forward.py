@@ -488,7 +488,7 @@ def _general(lines: Lines, op: Any, flags: int, recorded: bool) -> None:
             close_event(lines, op, flags)
     else:
         if recorded and op.kind == "view":
-            see_view(lines, op, flags)
+            see_view(lines, op)
         _case(lines, op, flags, recorded, [])
     lines.depth -= 1
     if op.has_out and not recorded:

@@ -13,7 +13,6 @@
 #include "_native/helper/graph.h"
 #include "_native/helper/inputs.h"
 #include "_native/helper/ops.h"
-#include "_native/helper/seeing.h"
 #include "_native/helper/backward.h"
 #include "_native/helper/modules.h"
 #include "_native/helper/storage.h"
@@ -127,7 +126,6 @@ static PyMethodDef functions[] = {
     {"all_plain", all_plain, METH_O, "Whether something is a list or tuple of plain tensors."},
     {"watched", watched, METH_O, "Whether one of these may take part in a graph."},
     {"live", live, METH_O, "The present place of a view in the graph."},
-    {"see", (PyCFunction)(void (*)(void))see, METH_FASTCALL, "The result of a view op, recorded, where no graph takes part."},
     {"look", (PyCFunction)(void (*)(void))look, METH_FASTCALL, "A tensor on a view of another's memory."},
     {"look_at_parts", (PyCFunction)(void (*)(void))look_at_parts, METH_FASTCALL, "Tensors on several views of another's memory."},
     {"attach", (PyCFunction)(void (*)(void))attach, METH_FASTCALL, "Make tensors the outputs of a node."},

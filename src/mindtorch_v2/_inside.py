@@ -12,10 +12,10 @@ import numpy as np
 from . import _tap
 from ._errors import no_memory
 from ._op import Op
+from ._recorded import CALLS, CHANGES, MAKES, VIEWS, in_helper
 from ._tensor import make
 
-# Kinds of rows by what the helper does with them: it makes a tensor, a view, changes the first argument, calls other ops.
-_KINDS = {"kernel": 0, "view": 1, "mutate": 2, "composite": 3}
+_KINDS = {"kernel": MAKES, "view": VIEWS, "mutate": CHANGES, "composite": CALLS}
 
 
 def inside(
@@ -31,15 +31,18 @@ def inside(
     if _tap.HELPER is None:
         return otherwise
     derived = row.rule is not None or row.base is not None
-    if (derived and kernel is None) or row.inner is not None or row.ahead is not None:
+    counted_inside = row.inner is not None and row.kind != "view"
+    if (derived and kernel is None) or counted_inside or row.dense or row.ahead is not None:
         raise ValueError(f"row {row.qualified} is more than a kernel or a body")
-    body = body or row.calls
+    if row.inner is None:
+        body = body or row.calls
     kind = row.kind if body is None else "composite"
     takes_tensors = "Tensor" in row.text.partition("->")[0]  # as the row says once its text is read
     needs_no_graph = row.kind != "composite" and takes_tensors
     quiet = kind == "kernel" and takes_tensors and row.quiet
-    made: Callable[..., Any] = _tap.HELPER.inside(
-        row, None if kernel else row.asked, body or kernel or row.kernel, _KINDS[kind], needs_no_graph, quiet, otherwise
+    asked, work = (None if kernel else row.asked), body or kernel or row.kernel
+    made: Callable[..., Any] = in_helper(
+        row, asked, work, _KINDS[kind], otherwise, needs_no_graph=needs_no_graph, quiet=quiet
     )
     return made
 

@@ -249,7 +249,7 @@ def fill() -> None:
         NAMESPACE.update(
             BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
             NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, WRAP_COUNTED=_tap.HELPER.wrap_counted, LOOK=_tap.HELPER.look,
-            LIVE=_tap.HELPER.live, SEE=_tap.HELPER.see,
+            LIVE=_tap.HELPER.live,
             LOOK_AT_PARTS=_tap.HELPER.look_at_parts, OUTPUTS=_tap.HELPER.attach,
             ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
             UNGRAPHED=_tap.HELPER.without_graph,

@@ -6,10 +6,11 @@ It does not know what the op does in between.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from . import _tap
-from ._codegen import NAMESPACE, TOKEN, Lines, made_by_body, plain
+from ._codegen import NAMESPACE, TOKEN, Lines, compile_function, made_by_body, plain
 from ._schema import Argument
 
 # The flags with which a row has inputs or a stack.
@@ -131,16 +132,35 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
     lines.depth -= 1
 
 
-def see_view(lines: Lines, op: Any, flags: int) -> None:
+def see_view(lines: Lines, op: Any) -> None:
     """All of a view op where no graph takes part, by the helper; else it goes on as usual."""
     if _tap.HELPER is None or op.replay is not None or op.schema.returns_list:
         return
-    inner, given = op.inner or (None, ())
-    NAMESPACE[f"X_{op.ident}"] = (op.event, -1 if inner is None else inner.event, op.asked, op.kernel)
-    inputs = f"({', '.join(given)},)" if given and flags & _tap.SHAPES else "None"
-    number = "SEQ" if op.numbered else "-1"
+    NAMESPACE[f"X_{op.ident}"] = in_helper(op, op.asked, op.kernel, VIEWS, None)
     arguments = ", ".join(argument.python_name for argument in op.schema.arguments)
-    lines.add(f"t0_ = SEE(X_{op.ident}, {number}, {inputs}, {arguments})", "if t0_ is not None: return t0_")
+    lines.add(f"t0_ = X_{op.ident}({arguments})", "if t0_ is not None: return t0_")
+
+
+# What the helper does with an op: it makes a tensor, a view, changes the first argument, calls other ops.
+MAKES, VIEWS, CHANGES, CALLS = range(4)
+
+
+def in_helper(
+    op: Any, asked: Any, work: Any, kind: int, otherwise: Any, *, needs_no_graph: bool = True, quiet: bool = False
+) -> Any:
+    """An op run by the helper where a recorder is all that watches, tensors are plain and no graph leads through it; what it
+    is `otherwise` is called with the same arguments."""
+    inner = None if op.inner is None else op.inner[0]
+    settings = (op, asked, work, kind, needs_no_graph, quiet, otherwise, inner)
+    return _tap.HELPER.inside(*settings, lambda *args: _inner_inputs(op)(*args))
+
+
+@functools.cache
+def _inner_inputs(op: Any) -> Any:
+    """From the arguments of an op to those of the one inside."""
+    names = ", ".join(argument.python_name for argument in op.schema.arguments)
+    text = f"def inputs({names}): return ({', '.join(op.inner[1])},)"
+    return compile_function(text, f"inputs inside of {op.qualified}")
 
 
 def open_inner(lines: Lines, op: Any, flags: int) -> None:

@@ -159,19 +159,6 @@ def test_the_place_of_a_view_is_found_in_c_as_in_python() -> None:
         _tap.HELPER.live(1)
 
 
-@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
-def test_views_that_a_graph_takes_part_in_are_left_to_python() -> None:
-    leaf = torch.ones(2, 3, requires_grad=True)
-    row = (0, -1, None, lambda array: array.T)
-    assert _tap.HELPER.see(row, 0, None, leaf) is None
-    assert _tap.HELPER.see(row, 0, None, leaf.detach()).shape == (3, 2)
-    with torch.no_grad():
-        view = _tap.HELPER.see(row, 0, None, leaf)
-    assert view._view.base is leaf
-    with pytest.raises(TypeError, match="what a view op is"):
-        _tap.HELPER.see(row, 0, None, 1)
-
-
 @pytest.mark.parametrize("name", ["shape", "dtype", "ndim", "device", "requires_grad", "is_leaf", "grad", "grad_fn"])
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_attributes_are_read_as_in_python(name: str) -> None:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2 import _tap
 from mindtorch_v2._inside import inside
 from mindtorch_v2._op import OPS
+from mindtorch_v2._recorded import VIEWS, in_helper
 from mindtorch_v2.profiler import profile
 
 
@@ -65,6 +67,23 @@ def test_graphs_lead_through_the_public_function():
         view(x, (4,)).sum().backward()
     assert x.grad.tolist() == [[1, 1], [1, 1]]
     assert (0, "aten::view") in tree(prof)
+
+
+@pytest.mark.skipif(_tap.HELPER is None, reason="the helper is not built here")
+def test_views_that_a_graph_takes_part_in_are_left_to_others():
+    leaf = torch.ones(2, 3, requires_grad=True)
+    t = in_helper(OPS["t"], None, OPS["t"].kernel, VIEWS, None)
+    with profile(record_shapes=True) as prof:
+        assert t(leaf) is None
+        watched = t(leaf.detach())
+        with torch.no_grad():
+            unwatched = t(leaf)
+    assert unwatched._view.base is leaf
+    assert watched.shape == unwatched.shape == (3, 2)
+    assert tree(prof)[-4:] == [(0, "aten::t"), (1, "aten::transpose")] * 2
+    assert prof.events()[-1].concrete_inputs == [None, 0, 1]
+    with torch.no_grad():
+        assert t(leaf).shape == (3, 2)  # nobody watches
 
 
 def test_nothing_is_recorded_where_nothing_records():

@@ -7,14 +7,17 @@ from typing import Any
 from .. import _inputs, _tap
 from .._dtype import FROM_NUMPY
 from .._errors import shape_text
+from .._inside import inside
 from .._tensor import Tensor, make
 from ..autograd.engine import door
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.node import AccumulateGrad, Node
 from ..kernels.reduce import sum as sum_array
-from . import arithmetic, creation, join, part, view
+from . import arithmetic, creation, inner, join, part, view
 from .convert import to_dtype
-from .reduce import F32, sum_over
+from .reduce import F32, _sum_dim
+
+_sum_over = inside(_sum_dim)
 
 
 def _sum_to(gradient: Tensor, shape: tuple[int, ...], node: Node, nr: int) -> Tensor:
@@ -36,7 +39,7 @@ def _rows_added_up(gradient: Tensor) -> Tensor:
     a = gradient._a
     if type(gradient) is Tensor and a.dtype is F32 and not _tap.NAMESPACE["HOOK"] and not is_grad_enabled():
         return make(sum_array(a, 0))  # where only values count
-    return view._view.function(sum_over(gradient, (0,), True), size=a.shape[1:])
+    return inner.view(_sum_over(gradient, (0,), True, None), a.shape[1:])
 
 
 def _cast(gradient: Tensor, np_dtype: Any) -> Tensor:

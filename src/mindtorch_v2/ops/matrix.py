@@ -22,7 +22,7 @@ from ..kernels.compiled import C, stand_in
 from ..kernels.precision import cast, is_half, wide
 from ..kernels.products import FEW_ROWS, WORTH_TURNING, times, times_plus
 from .creation import empty_inside
-from .permute import t, transpose
+from .permute import inner_t, t, transpose
 from .view import _unsafe_view, expand, expand_row, reshape, type_text, unsqueeze
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -127,9 +127,10 @@ def left_gradient(g: Any, mat2: Any, sizes: Any, strides: Any) -> Any:
         if _column_major(sizes, strides, g._a.itemsize):
             return make(wide_product(mat2._a, g._a.T).T)
         return make(wide_product(g._a, mat2._a.T))
+    conjugate = mat2._a.dtype.kind == "c"
     if _column_major(sizes, strides, g._a.itemsize):
-        return t(mm(conj(mat2), t(g)))
-    return mm(g, conj(t(mat2)))
+        return inner_t(inner_mm(conj(mat2) if conjugate else mat2, inner_t(g)))
+    return inner_mm(g, conj(inner_t(mat2)) if conjugate else inner_t(mat2))
 
 
 def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
@@ -138,9 +139,10 @@ def right_gradient(g: Any, mat1: Any, sizes: Any, strides: Any) -> Any:
         if _column_major(sizes, strides, g._a.itemsize):
             return make(wide_product(g._a.T, mat1._a).T)
         return make(wide_product(mat1._a.T, g._a))
+    conjugate = mat1._a.dtype.kind == "c"
     if _column_major(sizes, strides, g._a.itemsize):
-        return t(mm(t(g), conj(mat1)))
-    return mm(conj(t(mat1)), g)
+        return inner_t(inner_mm(inner_t(g), conj(mat1) if conjugate else mat1))
+    return inner_mm(conj(inner_t(mat1)) if conjugate else inner_t(mat1), g)
 
 
 _ALIKE = "input._a.dtype is {0}._a.dtype and (input._a.dtype is F32 or input._a.dtype is F64) and "
@@ -169,6 +171,7 @@ def _mm(a: Any, b: Any) -> Any:
 
 
 mm = _mm.function
+inner_mm = inside(_mm)
 
 
 # The shape of a product, and whether there is one, in generated code.

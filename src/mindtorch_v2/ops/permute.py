@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors import shape_text, wrap_dim
 from .._front import front
+from .._inside import inside
 from .._op import composite, view
 from .._tensor import Tensor
 from ..kernels.compiled import C
@@ -28,7 +29,7 @@ def _transposed(a: Any, dim0: int, dim1: int) -> Any:
 _transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     asked=None if C is None else C.swap,
-    self=lambda g, dim0, dim1: transpose(g, dim0, dim1),
+    self=lambda g, dim0, dim1: inner_transpose(g, dim0, dim1),
 )(_transposed)
 transpose = _transpose.function
 
@@ -38,13 +39,13 @@ transpose = _transpose.function
     asked=None if C is None else C.turn,
     calls=lambda self: transpose(self, 0, 0 if matrix_like("t", self._a).ndim < 2 else 1),
     inner=(_transpose, ("input", "0", "(0 if input._a.ndim < 2 else 1)")),
-    self=lambda g: t(g),
+    self=lambda g: inner_t(g),
 )
 def _t(a: Any) -> Any:
     return matrix_like("t", a).T
 
 
-t = _t.function
+t, inner_t, inner_transpose = _t.function, inside(_t), inside(_transpose)
 
 
 def matrix_like(name: str, a: Any) -> Any:

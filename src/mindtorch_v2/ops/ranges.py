@@ -17,7 +17,7 @@ from .._meta import meta
 from .._op import OPS, composite, op
 from .._tensor import Tensor, make
 from ..kernels.compiled import C
-from .creation import _OPTIONS, empty_inside, _finish, checked_size, empty, into, np_dtype, quick_dtype
+from .creation import _OPTIONS, _finish, checked_size, empty, empty_inside, into, np_dtype, quick_dtype
 
 _INTS = frozenset((int,))
 

@@ -19,6 +19,7 @@ from .._dtype import FROM_NUMPY
 from .._dtype import dtype as DType
 from .._errors import dim_error, shape_text, wrap_dim, wrap_dims
 from .._front import front
+from .._inside import inside
 from .._meta import MetaArray
 from .._op import composite, op, view
 from .._size import Size
@@ -87,7 +88,7 @@ def view_array(a: Any, shape: tuple[int, ...]) -> Any:
     "view(Tensor(a) self, int[] size) -> Tensor(a)",
     spread=False,
     asked=None if C is None else C.reshape,
-    self=lambda g, self_sizes: reshape(g, self_sizes),
+    self=lambda g, self_sizes: inner_reshape(g, self_sizes),
 )
 def _view(a: Any, size: Any) -> Any:
     try:
@@ -160,14 +161,14 @@ def view_as_given(input: Tensor, *shape: Any, size: Any = MISSING, dtype: Any = 
     return _view.function(input, size=size)
 
 
-@view("_unsafe_view(Tensor self, int[] size) -> Tensor", self=lambda g, self_sizes: reshape(g, self_sizes))
+@view("_unsafe_view(Tensor self, int[] size) -> Tensor", self=lambda g, self_sizes: inner_reshape(g, self_sizes))
 def _unsafe_view(a: Any, size: tuple[int, ...]) -> Any:
     return a.reshape(size)
 
 
 @view(
     "_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
-    self=lambda g, self_sizes: reshape(g, self_sizes),
+    self=lambda g, self_sizes: inner_reshape(g, self_sizes),
 )
 def _reshape_alias(a: Any, size: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     return view_array(a, size)
@@ -207,7 +208,11 @@ def _reshape(self: Tensor, shape: Any) -> Tensor:
     return reshaped(self, infer_size(sizes_of("reshape", shape), self._a.size))
 
 
-reshape = _reshape.function
+def _reshaped_inside(self: Tensor, shape: tuple[int, ...]) -> Any:
+    return inner_view(self, shape) if self._a.flags.c_contiguous else _reshape.kernel(self, shape)  # type: ignore[misc]
+
+
+reshape, inner_view, inner_reshape = _reshape.function, inside(_view), inside(_reshape, _reshaped_inside)
 
 
 @composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")

@@ -10,8 +10,10 @@ typedef struct {
     PyObject *row;       /* which it is to Python */
     PyObject *asked;     /* a compiled function before the kernel, None from which leaves it to that; or None */
     PyObject *work;      /* the kernel, on arrays; or what calls other ops */
-    PyObject *otherwise; /* the public function, with all arguments by position */
-    int64_t event;       /* -1 until it is first needed */
+    PyObject *otherwise; /* the public function, with all arguments by position; or None, which is then the result */
+    PyObject *inner;     /* the row as which the work is recorded in an event of its own, or None */
+    PyObject *given;     /* the inputs of that, from the arguments */
+    int64_t event, inner_event; /* -1 until they are first needed */
     int kind, numbered, needs_no_graph;
     int quiet; /* whether floating point flags are ignored */
 } Inside;
@@ -45,27 +47,42 @@ static int is_plain_argument(PyObject *value) {
     return 1;
 }
 
-/* Whether it can be done here: a recorder is all that watches, tensors are plain and no graph leads through it. */
-static int is_usual(Inside *self, PyObject *const *args, Py_ssize_t count) {
-    if (count > MOST_ARGUMENTS || named(inside.recording) != Py_True)
-        return 0;
+/* Whether a view of a tensor gets a node, or has to ask Python whether it does. */
+static int takes_part(PyObject *tensor) {
+    PyObject *view = *(PyObject **)((char *)tensor + given.view_offset);
+    if (*(PyObject **)((char *)tensor + given.graph_offset) != Py_None)
+        return 1;
+    PyObject *base = view == Py_None ? NULL : *(PyObject **)((char *)view + given.base_offset);
+    return base && *(PyObject **)((char *)base + given.graph_offset) != Py_None;
+}
+
+/* Whether and how it can be done here: RECORDED or, for a view, UNSEEN, as a recorder is all that watches, or nobody; tensors
+   are plain and no graph leads through it. IN_PYTHON else. */
+static int way_to_do(Inside *self, PyObject *const *args, Py_ssize_t count) {
+    int way = named(inside.recording) == Py_True ? RECORDED
+              : self->kind == VIEWS && named(engine.hook) == Py_False ? UNSEEN
+                                                                      : IN_PYTHON;
+    if (count > MOST_ARGUMENTS || way == IN_PYTHON)
+        return IN_PYTHON;
     for (Py_ssize_t i = 0; i < count; i++)
         if (!is_plain_argument(args[i]))
-            return 0;
+            return IN_PYTHON;
     if (self->kind == MAKES) {
         PyObject *inferring = named(given.inferring);
         if (!inferring || PyObject_IsTrue(inferring))
-            return 0;
+            return IN_PYTHON;
     }
     if (self->kind == VIEWS && (!count || !is_plain_type(args[0])))
-        return 0;
+        return IN_PYTHON;
     if (self->kind == CHANGES) {
         PyObject *storage = count && is_plain_type(args[0]) ? *(PyObject **)((char *)args[0] + given.storage_offset) : NULL;
         if (!storage || (storage != Py_None && Py_TYPE(storage) != given.storage && Py_TYPE(storage) != given.counted))
-            return 0;
+            return IN_PYTHON;
     }
     int building = self->needs_no_graph ? builds_graphs() : 0;
-    return building < 0 ? -1 : !building;
+    if (building > 0 && (self->kind != VIEWS || takes_part(args[0])))
+        return IN_PYTHON;
+    return building < 0 ? FAILED : way;
 }
 
 /* An argument as kernels take it, a new reference. */
@@ -129,17 +146,47 @@ static void tell_of_memory(void) {
     Py_XDECREF(traceback);
 }
 
-static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count) {
-    if (self->kind == CALLS)
-        return PyObject_Vectorcall(self->work, args, count, NULL);
-    PyObject *got = self->asked == Py_None ? Py_NewRef(Py_None) : call_with_arrays(self->asked, args, count), *result = NULL;
+/* What the op as which the work is recorded is given; its event begins. */
+static int begin_inner(Inside *self, PyObject *const *args, Py_ssize_t count) {
+    PyObject *inputs = given.flags & SHAPES ? PyObject_Vectorcall(self->given, args, count, NULL) : NULL;
+    if (inputs && !PyTuple_CheckExact(inputs))
+        Py_SETREF(inputs, PyErr_Format(PyExc_TypeError, "expected a tuple of inputs"));
+    if (given.flags & SHAPES && !inputs)
+        return -1;
+    int64_t id = inputs ? inputs_id(&PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs), 1) : 0;
+    Py_XDECREF(inputs);
+    return id < 0 ? -1 : push(-1, id, 1);
+}
+
+/* End an event, whether there was an exception or not: the clock may be a function of Python's. */
+static void end_event(int64_t event) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    pop(event);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* What the kernel gives. */
+static PyObject *compute_arrays(Inside *self, PyObject *const *args, Py_ssize_t count) {
+    PyObject *got = self->asked == Py_None ? Py_NewRef(Py_None) : call_with_arrays(self->asked, args, count);
     if (got == Py_None)
         Py_SETREF(got, (self->quiet ? call_quietly : call_with_arrays)(self->work, args, count));
-    if (!got) {
-        if (PyErr_ExceptionMatches(PyExc_MemoryError))
-            tell_of_memory();
+    if (!got && PyErr_ExceptionMatches(PyExc_MemoryError))
+        tell_of_memory();
+    return got;
+}
+
+static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count, int way) {
+    if (self->kind == CALLS)
+        return PyObject_Vectorcall(self->work, args, count, NULL);
+    int shows_inner = way == RECORDED && self->inner != Py_None;
+    if (shows_inner && begin_inner(self, args, count) < 0)
         return NULL;
-    }
+    PyObject *got = compute_arrays(self, args, count), *result;
+    if (shows_inner)
+        end_event(self->inner_event);
+    if (!got)
+        return NULL;
     if (self->kind == MAKES && Py_TYPE(got) == ndarray)
         return made_tensor(got);
     if (self->kind == MAKES)
@@ -152,55 +199,56 @@ static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count) 
     return result;
 }
 
+static int64_t event_of(PyObject *row) {
+    PyObject *event = PyObject_GetAttrString(row, "event");
+    int64_t id = event ? PyLong_AsLongLong(event) : -1;
+    Py_XDECREF(event);
+    return id;
+}
+
 /* What is not known before the row's text has been read. */
 static int meet_row(Inside *self) {
-    PyObject *event = PyObject_GetAttrString(self->row, "event");
-    PyObject *numbered = event ? PyObject_GetAttrString(self->row, "numbered") : NULL;
-    if (numbered) {
-        self->numbered = numbered == Py_True;
-        self->event = PyLong_AsLongLong(event);
-    }
-    Py_XDECREF(event);
+    PyObject *numbered = PyObject_GetAttrString(self->row, "numbered");
+    self->numbered = numbered == Py_True;
     Py_XDECREF(numbered);
-    return PyErr_Occurred() ? -1 : 0;
+    if (!numbered || (self->inner != Py_None && (self->inner_event = event_of(self->inner)) < 0))
+        return -1;
+    self->event = event_of(self->row);
+    return self->event < 0 ? -1 : 0;
 }
 
 static PyObject *inside_call(PyObject *op, PyObject *const *args, size_t flagged, PyObject *names) {
     Inside *self = (Inside *)op;
     Py_ssize_t count = PyVectorcall_NARGS(flagged);
-    int usual = names ? 0 : is_usual(self, args, count);
-    if (usual < 0 || (self->event < 0 && meet_row(self) < 0))
+    int way = names ? IN_PYTHON : way_to_do(self, args, count);
+    if (way == FAILED || (self->event < 0 && meet_row(self) < 0))
         return NULL;
-    if (!usual)
-        return PyObject_Vectorcall(self->otherwise, args, flagged, names);
+    if (way == UNSEEN)
+        return do_work(self, args, count, way);
+    if (way == IN_PYTHON)
+        return self->otherwise == Py_None ? Py_NewRef(Py_None) : PyObject_Vectorcall(self->otherwise, args, flagged, names);
     PyObject *number = self->numbered ? named(inside.number) : NULL;
     int64_t id = given.flags & SHAPES ? inputs_id(args, count, 1) : 0;
     if (id < 0 || push(number ? PyLong_AsLongLong(number) : -1, id, 1) < 0)
         return NULL;
-    PyObject *result = do_work(self, args, count), *type, *value, *traceback;
-    if (result) {
-        pop(self->event);
-        return result;
-    }
-    PyErr_Fetch(&type, &value, &traceback); /* the clock may be a function of Python's */
-    pop(self->event);
-    PyErr_Restore(type, value, traceback);
-    return NULL;
+    PyObject *result = do_work(self, args, count, way);
+    end_event(self->event);
+    return result;
 }
 
 /* inside(row, what is asked first, what it does, its kind, whether no graph may lead through it, whether floating point flags
-   are ignored, public function by position) */
+   are ignored, public function by position or None, row as which the work is recorded or None, inputs of that) */
 static PyObject *inside_new(PyObject *module, PyObject *args) {
-    PyObject *row, *asked, *work, *otherwise;
+    PyObject *row, *asked, *work, *otherwise, *inner, *given;
     int kind, needs_no_graph, quiet;
-    if (!PyArg_ParseTuple(args, "OOOippO", &row, &asked, &work, &kind, &needs_no_graph, &quiet, &otherwise))
+    if (!PyArg_ParseTuple(args, "OOOippOOO", &row, &asked, &work, &kind, &needs_no_graph, &quiet, &otherwise, &inner, &given))
         return NULL;
     Inside *made = PyObject_New(Inside, inside.type);
     if (made) {
         made->call = inside_call;
         made->row = Py_NewRef(row), made->asked = Py_NewRef(asked), made->work = Py_NewRef(work);
-        made->otherwise = Py_NewRef(otherwise);
-        made->event = -1, made->kind = kind, made->numbered = 0, made->needs_no_graph = needs_no_graph;
+        made->otherwise = Py_NewRef(otherwise), made->inner = Py_NewRef(inner), made->given = Py_NewRef(given);
+        made->event = made->inner_event = -1, made->kind = kind, made->numbered = 0, made->needs_no_graph = needs_no_graph;
         made->quiet = quiet;
     }
     return (PyObject *)made;
@@ -212,6 +260,8 @@ static void inside_dealloc(Inside *self) {
     Py_DECREF(self->asked);
     Py_DECREF(self->work);
     Py_DECREF(self->otherwise);
+    Py_DECREF(self->inner);
+    Py_DECREF(self->given);
     PyObject_Free(self);
     Py_DECREF(type);
 }
