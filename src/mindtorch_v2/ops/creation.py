@@ -453,7 +453,7 @@ def _new_row(name: str, fill: Any, value: str = "") -> Any:
         if fill is None:
             made: Tensor = empty_inside(size, dtype or self.dtype, None, device or self.device, False, None)
             return made
-        return fill(_newempty_inside(self, size, dtype, None, device, False), *given[:-4])
+        return fill(_new_empty_inside(self, size, dtype, None, device, False), *given[:-4])
 
     return composite(f"new_{name}(Tensor self, int[] size, {value}{_NEW}", method=False)(make_new)
 
@@ -466,7 +466,7 @@ def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout:
 new_empty_strided = _new_empty_strided.function
 
 _new_empty = _new_row("empty", None)
-_newempty_inside = inside(_new_empty)
+_new_empty_inside = inside(_new_empty)
 
 NEW: dict[str, Any] = {
     "empty": _new_empty.function,
