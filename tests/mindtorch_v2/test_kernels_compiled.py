@@ -39,6 +39,7 @@ from mindtorch_v2.kernels import (
 )
 from mindtorch_v2.kernels.compiled import C
 from mindtorch_v2.kernels.threads import default_threads
+from mindtorch_v2.ops import loss as loss_rows
 
 needs_compiled = pytest.mark.skipif(C is None, reason="the compiled kernels are not built")
 F32 = np.float32
@@ -975,6 +976,49 @@ def test_activations_by_numbers(name: str, numbers: tuple[float, ...], dtype: An
         made, expected = fused(*given, *numbers), in_passes(*given, *numbers)
     assert made.dtype == dtype
     np.testing.assert_allclose(made, expected, rtol=3e-6 if dtype is np.float32 else 1e-13, atol=1e-30)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["sigmoid_backward", "tanh_backward"])
+def test_slopes_of_outputs_in_one_pass_and_of_columns(name: str, dtype: Any) -> None:
+    fused = getattr(smooth, name)
+    g, y = normal(5, 12).astype(dtype), np.tanh(normal(5, 12, seed=1)).astype(dtype)
+    for columns in (slice(None), slice(4, 8)):
+        made = fused(g[:, columns], y[:, columns])
+        np.testing.assert_array_equal(made, fused.__wrapped__(g[:, columns].copy(), y[:, columns].copy()))
+        assert made.flags.c_contiguous
+
+
+@needs_compiled
+def test_columns_are_changed_in_place_in_one_pass() -> None:
+    x = normal(5, 12)
+    before, wanted = x.copy(), smooth.sigmoid(x[:, 4:8].copy())
+    smooth.sigmoid(x[:, 4:8], out=x[:, 4:8])
+    np.testing.assert_array_equal(x[:, 4:8], wanted)
+    np.testing.assert_array_equal(x[:, :4], before[:, :4])
+
+
+@needs_compiled
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_slopes_of_probabilities_in_one_pass(reduction: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    p, target = np.random.default_rng(0).random((2, 50), F32), np.random.default_rng(1).random((2, 50), F32)
+    p[0, :2] = 0, 1
+    g = np.asarray(F32(0.7)) if reduction else normal(2, 50)
+    made = loss_rows._cross_entropy_slope(g, p, target, None, reduction)
+    monkeypatch.setattr(loss_rows, "C", None)
+    np.testing.assert_array_equal(made, loss_rows._cross_entropy_slope(g, p, target, None, reduction))
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_values_are_put_at_their_places(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = normal(4, 8, 40, 40).astype(dtype)
+    values, indices = pool.max_pool_forward(x, (3, 3), (2, 2), (1, 1), (1, 1))
+    made = pool.max_pool_backward(values, indices, x.shape, (3, 3), (2, 2), (1, 1), (1, 1))
+    monkeypatch.setattr(pool, "C", None)
+    wanted = pool.max_pool_backward(values, indices, x.shape, (3, 3), (2, 2), (1, 1), (1, 1))
+    np.testing.assert_allclose(made, wanted, rtol=1e-6 if dtype is np.float32 else 1e-14)
 
 
 @needs_compiled

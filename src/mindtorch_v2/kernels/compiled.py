@@ -94,10 +94,12 @@ def in_one_pass(function: Function) -> Function:
             # The same memory in the other order is as plain, so that both orders give the same values.
             if loop(x, result) or loop(x.T, result.T):
                 return result
-            if out is None:  # parts of a larger array: beside one another first
-                result = x.copy(order_of(x))
-                if loop(result, result) or loop(result.T, result.T):
-                    return result
+            beside = x.copy(order_of(x))  # parts of a larger array: beside one another first
+            if loop(beside, beside) or loop(beside.T, beside.T):
+                if out is None:
+                    return beside
+                np.copyto(out, beside)
+                return out
         return function(x, out=out)
 
     return fused
@@ -132,9 +134,18 @@ def in_one_sum(function: Function) -> Function:
         result = loop(*given, out)
         if result is None and is_one_number(given[0]):
             result = loop(given[0].copy(), *given[1:], out)
+        if result is None and out is None and any(map(_is_cut, given)):
+            result = loop(*(np.ascontiguousarray(v) if _is_cut(v) else v for v in given), None)
         return function(*given, out=out) if result is None else result
 
     return fused
+
+
+def _is_cut(a: Any) -> bool:
+    """Whether it is rows with gaps between them, as columns cut out of a matrix are."""
+    return (
+        type(a) is np.ndarray and a.ndim == 2 and a.strides[1] == a.itemsize < a.strides[0] and not a.flags.c_contiguous
+    )
 
 
 def is_one_number(a: Any) -> bool:

@@ -208,7 +208,7 @@ def max_unpool_forward(x: Array, indices: Array, output_size: Shape) -> Array:
         volume = "x".join(map(str, output_size + lift))
         raise RuntimeError(f"Found an invalid max index: {bad[0]} (output volumes are of size {volume})")
     shape = (*x.shape[: -len(output_size)], *output_size)
-    return _scatter(x, indices, shape, output_size, apart=True)
+    return _scatter(x, indices, shape, output_size, apart=True, adds=False)
 
 
 # ---------------------------------------------------------------------------------------------------- average pooling
@@ -533,9 +533,10 @@ def _max_of_taps(taps: Sequence[Array], places: Array) -> tuple[Array, Array]:
     return values, np.take_along_axis(places, codes[None].astype(np.int64), 0)[0]
 
 
-def _scatter(values: Array, indices: Array, shape: Shape, space: Shape, apart: bool) -> Array:
-    """Add ``values`` at ``indices`` of their planes in zeros of ``shape``; or set them, where no two share a place."""
-    if C is not None and not apart and 0 < math.prod(shape) <= FEW:
+def _scatter(values: Array, indices: Array, shape: Shape, space: Shape, apart: bool, adds: bool = True) -> Array:
+    """Add ``values`` at ``indices`` of their planes in zeros of ``shape``; or set them, where no two share a place or the
+    last of those that do is to stay."""
+    if C is not None and adds and math.prod(shape) > 0:
         summed: Array = np.empty(shape, values.dtype)
         if C.put_places(densely_laid(values), indices, summed, summed.size // math.prod(space)):
             return summed

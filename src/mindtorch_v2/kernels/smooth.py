@@ -32,6 +32,7 @@ def sigmoid(x: Any, out: Any) -> Any:
     return np.divide(one, value, out=value)  # np.reciprocal takes twice as long
 
 
+@in_one_sum
 @blocked_pair
 def sigmoid_backward(g: Any, y: Any, out: Any) -> Any:
     slope = np.subtract(number(1, y.dtype), y)
@@ -39,6 +40,7 @@ def sigmoid_backward(g: Any, y: Any, out: Any) -> Any:
     return np.multiply(g, slope if y.dtype.kind != "c" else np.conj(slope), out=out)
 
 
+@in_one_sum
 @blocked_pair
 def tanh_backward(g: Any, y: Any, out: Any) -> Any:
     slope = np.square(y)

@@ -297,6 +297,10 @@ def _cross_entropy_array(x: Any, target: Any, weight: Any, reduction: int) -> An
 
 
 def _cross_entropy_slope(g: Any, x: Any, target: Any, weight: Any, reduction: int) -> Any:
+    if C is not None and weight is None and g.ndim == 0 and g.dtype is x.dtype:
+        made = C.binary_slope(x, target, float(g), SMALLEST_SLOPE, x.size if reduction == MEAN else 1, None)
+        if made is not None:
+            return made
     (g, x, target, weight), result = promoted(g, x, target, weight)
     slope = g * (x - target) / np.maximum((1 - x) * x, SMALLEST_SLOPE)
     if weight is not None:

@@ -35,6 +35,24 @@ static PyObject *NAMED(max_pool)(PyObject *module, PyObject *const *args, Py_ssi
     Py_RETURN_TRUE;
 }
 
+typedef struct {
+    const REAL *values;
+    const int64_t *places;
+    REAL *out;
+    Py_ssize_t count, size; /* values and elements of a plane */
+} NAMED(Placed);
+
+static void NAMED(put_part)(const void *work, Py_ssize_t from, Py_ssize_t to) {
+    const NAMED(Placed) *a = work;
+    for (Py_ssize_t plane = from; plane < to; plane++) {
+        const REAL *values = a->values + plane * a->count;
+        const int64_t *places = a->places + plane * a->count;
+        REAL *out = a->out + plane * a->size;
+        memset(out, 0, a->size * sizeof(REAL));
+        for (Py_ssize_t i = 0; i < a->count; i++) out[places[i]] += values[i];
+    }
+}
+
 /* put_places(values, places, out, planes): out, so many planes, is zero but for each plane's values added up at their places. */
 static PyObject *NAMED(put_places)(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 4 || !readable(args[0], KIND) || !readable(args[1], I64) || !writable(args[2], KIND) ||
@@ -42,15 +60,11 @@ static PyObject *NAMED(put_places)(PyObject *module, PyObject *const *args, Py_s
         Py_RETURN_FALSE;
     Py_ssize_t planes = PyLong_AsSsize_t(args[3]), n = count_of(args[0]), all = count_of(args[2]);
     if (planes == -1 && PyErr_Occurred()) return NULL;
-    if (planes < 1 || n % planes || all % planes) Py_RETURN_FALSE;
-    const REAL *values = data_of(args[0]);
-    const int64_t *places = data_of(args[1]);
-    REAL *out = data_of(args[2]);
-    Py_ssize_t size = all / planes;
-    if (!in_range(places, n, size)) Py_RETURN_FALSE;
-    memset(out, 0, all * sizeof(REAL));
-    for (Py_ssize_t plane = 0; plane < planes; plane++, out += size)
-        for (Py_ssize_t i = 0; i < n / planes; i++) out[*places++] += *values++;
+    if (planes < 1 || n % planes || all % planes || !in_range(data_of(args[1]), n, all / planes)) Py_RETURN_FALSE;
+    NAMED(Placed) work = {data_of(args[0]), data_of(args[1]), data_of(args[2]), n / planes, all / planes};
+    BEGIN(all)
+    run(NAMED(put_part), &work, planes, all / planes, LIGHT);
+    END
     Py_RETURN_TRUE;
 }
 

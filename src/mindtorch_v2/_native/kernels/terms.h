@@ -104,7 +104,12 @@ FUSED(elu_slope, 2, 3, y > 0 ? x * second : EXP((y > 0 ? 0 : y) * third) * value
 FUSED(softplus, 1, 2, x * value > second ? x : ((x * value < 0 ? 0 : x * value) + LOG_TAIL(x * value)) / value)
 FUSED(softplus_backward, 2, 2, y * value > second ? x : x / (EXP(-(y * value)) + 1))
 FUSED(log_sigmoid_backward, 2, 0, x / (EXP(y) + 1))
+FUSED(sigmoid_backward, 2, 0, x * ((1 - y) * y))
+FUSED(tanh_backward, 2, 0, x * (1 - y * y))
 FUSED(silu_backward, 2, 0, x * ((1 + y * (1 - 1 / (1 + EXP(-y)))) / (1 + EXP(-y))))
+
+/* Of probabilities and what they should be: gradient of the loss, least spread, number of elements or 1. */
+FUSED(binary_slope, 2, 3, value * (x - y) / ((1 - x) * x < second ? second : (1 - x) * x) / third)
 
 #define TRUNC(X) _Generic((X), float: truncf, double: trunc)(X)
 #define SIZE(X) ((X) < 0 ? -(X) : (X))
