@@ -181,3 +181,12 @@ def test_a_row_with_rules_of_its_own_is_refused():
         pytest.skip("without the helper every row is run by its public function")
     with pytest.raises(ValueError, match=r"add\.Tensor"):
         inside(OPS["add.Tensor"])
+
+
+def test_bodies_are_not_seen_among_python_functions():
+    x = torch.ones(2)
+    with profile(with_stack=True) as prof:
+        torch.nn.functional.mse_loss(x, x)
+    names = [event.name for event in prof.events()]
+    assert "aten::broadcast_tensors" in names
+    assert not [name for name in names if "functional/loss.py" in name and name.endswith("<lambda>")]

@@ -236,7 +236,7 @@ def _thnn_conv2d(self: Any, weight: Any, kernel_size: Any, bias: Any, stride: An
     return _slow_conv2d_forward.function(self, weight, kernel_size, bias, expanded(stride, 2), expanded(padding, 2))
 
 
-_thnn_conv2d_inside = inside(_thnn_conv2d, lambda *given: _slow_conv2d_inside(*given))
+_thnn_conv2d_inside = inside(_thnn_conv2d, _slow_conv2d_inside)
 
 
 @explicit(

@@ -15,6 +15,7 @@ import numpy as np
 from .._dtype import FROM_NUMPY, combine
 from .._errors import broadcast_error
 from .._floating import quiet
+from .._inside import inside
 from .._tensor import make
 from ..kernels import activation
 from ..kernels.arithmetic import clamp
@@ -40,6 +41,16 @@ _add, _subtract, _multiply, _negative = (stand_in(f) for f in (np.add, np.subtra
 def reduce_loss(loss: Any, reduction: int) -> Any:
     """The loss of each element, or their mean or sum."""
     return loss.mean() if reduction == MEAN else loss.sum() if reduction == SUM else loss
+
+
+_mean_inside, _sum_inside = inside(_mean), inside(_sum)
+
+
+def _reduced_inside(loss: Any, reduction: int) -> Any:
+    """The same in the body of a recorded loss."""
+    if reduction == MEAN:
+        return _mean_inside(loss, None)
+    return _sum_inside(loss, None) if reduction == SUM else loss
 
 
 def per_element(g: Any, count: int, reduction: int) -> Any:
@@ -134,7 +145,7 @@ def _value(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.
 
 def _value_calls(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
     """The same with the reduction as an op of its own."""
-    return reduce_loss(make(_value(curve, x._a, target._a, NONE, number)), reduction)
+    return _reduced_inside(make(_value(curve, x._a, target._a, NONE, number)), reduction)
 
 
 def _slope(curve: Curve, g: Any, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:

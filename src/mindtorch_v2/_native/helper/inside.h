@@ -231,7 +231,12 @@ static PyObject *inside_call(PyObject *op, PyObject *const *args, size_t flagged
     int64_t id = given.flags & SHAPES ? inputs_id(args, count, 1) : 0;
     if (id < 0 || push(number ? PyLong_AsLongLong(number) : -1, id, 1) < 0)
         return NULL;
+    int traced = given.flags & STACKS; /* the caller may be code of which something is seen */
+    if (traced)
+        trace_nothing();
     PyObject *result = do_work(self, args, count, way);
+    if (traced)
+        trace_again();
     end_event(self->event);
     return result;
 }

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import _tap
+from ..._inside import inside
 from ..._tensor import Tensor
 from ...autograd.grad_mode import is_grad_enabled, no_grad
 from ...ops import class_loss, gates
@@ -17,7 +18,7 @@ from ...ops import loss as rows
 from ...ops.creation import ones_like
 from ...ops.distance import pairwise_distance
 from ...ops.linear import linear
-from ...ops.view import broadcast_tensors
+from ...ops.view import _broadcast_tensors, broadcast_tensors
 from .. import _reduction
 
 _NONE = 0
@@ -69,7 +70,14 @@ def _same_size(input: Any, target: Any) -> tuple[Any, Any]:
         )
     elif not _tap.NAMESPACE["HOOK"]:
         return input, target
+    else:
+        alike: tuple[Any, Any] = _broadcast_alike((input, target))
+        return alike
     return broadcast_tensors(input, target)
+
+
+# Of tensors that have one shape already.
+_broadcast_alike = inside(_broadcast_tensors, lambda tensors: tensors)
 
 
 def _check_weight(weight: Any, input: Any) -> None:
