@@ -52,6 +52,7 @@
         int twofold = count > PLACE && plain(args[PLACE], F64, 0);                                                     \
         return twofold ? NAME##_f64(module, args, count) : NAME##_f32(module, args, count);                            \
     }
+EITHER(sum_columns, 0)
 EITHER(layer_norm, 0)
 EITHER(layer_norm_backward, 0)
 EITHER(channel_moments, 0)
@@ -205,6 +206,7 @@ static PyMethodDef methods[] = {
     METHOD("gelu_backward", gelu_backward),
     METHOD("gelu_tanh_backward", gelu_tanh_backward),
     METHOD("sum_rows", sum_rows),
+    METHOD("sum_columns", sum_columns),
     METHOD("add_up", add_up),
     METHOD("softmax", softmax),
     METHOD("log_softmax", log_softmax),

@@ -1212,3 +1212,28 @@ def test_axes_beyond_all_numbers_and_rows_of_nothing_are_not_taken() -> None:
     assert C.variance(x, 2**70, False, 1, True) is None
     assert C.ranked(x, 2**70, False, 0, False) is None
     assert not C.gather(np.ones((2, 0), F32), np.zeros((2, 1), np.int64), np.ones((2, 1), F32))
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 40), (258, 33), (600, 1025), (1030, 512)])
+def test_sums_of_columns(shape: tuple[int, int], dtype: Any) -> None:
+    x = normal(*shape).astype(dtype)
+    out = np.empty(shape[1], dtype)
+    assert C.sum_columns(x, out)
+    np.testing.assert_allclose(out, x.sum(0, dtype=np.float64), rtol=1e-4 if dtype is np.float32 else 1e-11, atol=1e-4)
+    assert not C.sum_columns(x.astype(np.int64), out)
+
+
+@needs_compiled
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sums_over_the_first_dimensions_take_the_loop_over_columns(
+    keepdim: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = normal(20, 30, 6, 8)
+    made = totals.total(x, (0, 1), keepdim)
+    monkeypatch.setattr(totals, "_sum_columns", lambda *_: None)
+    wanted = totals.total(x, (0, 1), keepdim)
+    assert made.shape == wanted.shape
+    np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-4)
+    assert not np.array_equal(made, wanted)  # they add up in another order
