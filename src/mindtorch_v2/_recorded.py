@@ -6,11 +6,13 @@ It does not know what the op does in between.
 
 from __future__ import annotations
 
-import functools
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from . import _tap
-from ._codegen import NAMESPACE, TOKEN, Lines, compile_function, made_by_body, plain
+from ._codegen import NAMESPACE, TOKEN, Lines, made_by_body, plain
 from ._schema import Argument
 
 # The flags with which a row has inputs or a stack.
@@ -152,15 +154,14 @@ def in_helper(
     is `otherwise` is called with the same arguments."""
     inner = None if op.inner is None else op.inner[0]
     settings = (op, asked, work, kind, needs_no_graph, quiet, otherwise, inner)
-    return _tap.HELPER.inside(*settings, lambda *args: _inner_inputs(op)(*args))
+    return _tap.HELPER.inside(*settings, lambda: _beside_matrix(op))
 
 
-@functools.cache
-def _inner_inputs(op: Any) -> Any:
-    """From the arguments of an op to those of the one inside."""
-    names = ", ".join(argument.python_name for argument in op.schema.arguments)
-    text = f"def inputs({names}): return ({', '.join(op.inner[1])},)"
-    return compile_function(text, f"inputs inside of {op.qualified}")
+def _beside_matrix(op: Any) -> tuple[Any, ...]:
+    """What the op inside of a view is given beside a matrix."""
+    first, *rest = op.inner[1]
+    matrix = SimpleNamespace(_a=np.empty((0, 0)))
+    return tuple(eval(text, {first: matrix}) for text in rest)
 
 
 def open_inner(lines: Lines, op: Any, flags: int) -> None:

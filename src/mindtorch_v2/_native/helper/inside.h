@@ -12,7 +12,7 @@ typedef struct {
     PyObject *work;      /* the kernel, on arrays; or what calls other ops */
     PyObject *otherwise; /* the public function, with all arguments by position; or None, which is then the result */
     PyObject *inner;     /* the row as which the work is recorded in an event of its own, or None */
-    PyObject *given;     /* the inputs of that, from the arguments */
+    PyObject *given;     /* a tuple of what that is given beside a matrix; until it is first needed, what makes it */
     int64_t event, inner_event; /* -1 until they are first needed */
     int kind, numbered, needs_no_graph;
     int quiet; /* whether floating point flags are ignored */
@@ -79,6 +79,8 @@ static int way_to_do(Inside *self, PyObject *const *args, Py_ssize_t count) {
         if (!storage || (storage != Py_None && Py_TYPE(storage) != given.storage && Py_TYPE(storage) != given.counted))
             return IN_PYTHON;
     }
+    if (self->inner != Py_None && (!count || !is_plain_type(args[0]) || ((Array *)array_of(args[0]))->ndim != 2))
+        return IN_PYTHON;
     int building = self->needs_no_graph ? builds_graphs() : 0;
     if (building > 0 && (self->kind != VIEWS || takes_part(args[0])))
         return IN_PYTHON;
@@ -146,15 +148,13 @@ static void tell_of_memory(void) {
     Py_XDECREF(traceback);
 }
 
-/* What the op as which the work is recorded is given; its event begins. */
-static int begin_inner(Inside *self, PyObject *const *args, Py_ssize_t count) {
-    PyObject *inputs = given.flags & SHAPES ? PyObject_Vectorcall(self->given, args, count, NULL) : NULL;
-    if (inputs && !PyTuple_CheckExact(inputs))
-        Py_SETREF(inputs, PyErr_Format(PyExc_TypeError, "expected a tuple of inputs"));
-    if (given.flags & SHAPES && !inputs)
-        return -1;
-    int64_t id = inputs ? inputs_id(&PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs), 1) : 0;
-    Py_XDECREF(inputs);
+/* Begin the event of the op as which the work on a matrix is recorded. */
+static int begin_inner(Inside *self, PyObject *matrix) {
+    PyObject *inputs[MOST_ARGUMENTS] = {matrix};
+    Py_ssize_t count = given.flags & SHAPES ? PyTuple_GET_SIZE(self->given) : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        inputs[i + 1] = PyTuple_GET_ITEM(self->given, i);
+    int64_t id = given.flags & SHAPES ? inputs_id(inputs, count + 1, 1) : 0;
     return id < 0 ? -1 : push(-1, id, 1);
 }
 
@@ -180,7 +180,7 @@ static PyObject *do_work(Inside *self, PyObject *const *args, Py_ssize_t count, 
     if (self->kind == CALLS)
         return PyObject_Vectorcall(self->work, args, count, NULL);
     int shows_inner = way == RECORDED && self->inner != Py_None;
-    if (shows_inner && begin_inner(self, args, count) < 0)
+    if (shows_inner && begin_inner(self, args[0]) < 0)
         return NULL;
     PyObject *got = compute_arrays(self, args, count), *result;
     if (shows_inner)
@@ -206,12 +206,24 @@ static int64_t event_of(PyObject *row) {
     return id;
 }
 
+/* What the op inside is to Python, too. */
+static int meet_inner(Inside *self) {
+    PyObject *given = PyObject_CallNoArgs(self->given);
+    if (given && (!PyTuple_CheckExact(given) || PyTuple_GET_SIZE(given) >= MOST_ARGUMENTS))
+        Py_SETREF(given, PyErr_Format(PyExc_TypeError, "expected a short tuple of inputs"));
+    if (!given)
+        return -1;
+    Py_SETREF(self->given, given);
+    self->inner_event = event_of(self->inner);
+    return self->inner_event < 0 ? -1 : 0;
+}
+
 /* What is not known before the row's text has been read. */
 static int meet_row(Inside *self) {
     PyObject *numbered = PyObject_GetAttrString(self->row, "numbered");
     self->numbered = numbered == Py_True;
     Py_XDECREF(numbered);
-    if (!numbered || (self->inner != Py_None && (self->inner_event = event_of(self->inner)) < 0))
+    if (!numbered || (self->inner != Py_None && self->inner_event < 0 && meet_inner(self) < 0))
         return -1;
     self->event = event_of(self->row);
     return self->event < 0 ? -1 : 0;
@@ -242,7 +254,8 @@ static PyObject *inside_call(PyObject *op, PyObject *const *args, size_t flagged
 }
 
 /* inside(row, what is asked first, what it does, its kind, whether no graph may lead through it, whether floating point flags
-   are ignored, public function by position or None, row as which the work is recorded or None, inputs of that) */
+   are ignored, public function by position or None, row as which the work is recorded or None, what makes a tuple of
+   its inputs beside a matrix) */
 static PyObject *inside_new(PyObject *module, PyObject *args) {
     PyObject *row, *asked, *work, *otherwise, *inner, *given;
     int kind, needs_no_graph, quiet;
