@@ -18,7 +18,7 @@ from ._functions import materialize_and_call
 from ._inputs import freeze, input_argument, inputs_id, layout_of
 from ._storage import CountedStorage, OneOfMany, Storage, Unwatched, View, mark_inference, next_version, view_version
 from ._tensor import FAST, Parameter, Tensor, make, new
-from .autograd import graph
+from .autograd import grad_mode, graph
 from .autograd.node import FREED, AccumulateGrad, Node, Output, unpack, unpack_result
 from .kernels.compiled import order_of, put
 from .kernels.passes import FLOATS, Numbers
@@ -252,5 +252,5 @@ def fill() -> None:
             LIVE=_tap.HELPER.live,
             LOOK_AT_PARTS=_tap.HELPER.look_at_parts, OUTPUTS=_tap.HELPER.attach,
             ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
-            UNGRAPHED=_tap.HELPER.without_graph,
+            UNGRAPHED=grad_mode.without_graph,
         )  # fmt: skip

@@ -57,7 +57,21 @@ def _set_inference(mode: bool, change: int) -> None:
 
 set_inference: Callable[[bool, int], None] = _set_inference
 
+
+def _without_graph(function: Callable[..., Any], *args: Any) -> Any:
+    before = _enabled.get()
+    try:
+        set_enabled(False)
+        return function(*args)
+    finally:
+        set_enabled(before)
+
+
+# without_graph(function, arguments…): a call in which no graph is built.
+without_graph: Callable[..., Any] = _without_graph
+
 if _tap.HELPER is not None:
+    without_graph = _tap.HELPER.without_graph
     _tap.HELPER.connect_modes(_enabled, _inference, _tap.NAMESPACE)
     set_enabled, set_inference = _tap.HELPER.set_grad, _tap.HELPER.set_inference
 

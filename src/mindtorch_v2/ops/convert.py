@@ -111,6 +111,9 @@ def _to_device(self: Tensor, device: Any, dtype: Any, non_blocking: bool, copy: 
     return settle_class(_to_copy.function(self, dtype=dtype, device=device, memory_format=memory_format))
 
 
+_stays_on = inside(_to_device, lambda self, *rest: self)
+
+
 @composite("type_as(Tensor self, Tensor other) -> Tensor")
 def _type_as(self: Tensor, other: Tensor) -> Tensor:
     return _to_layout.function(self, dtype=other.dtype, layout=_device.strided, device=other.device)
@@ -259,6 +262,9 @@ def filled_from(a: Any, where: _device.device) -> Tensor:
     """A tensor with a copy of an array, in the steps torch takes: memory, its contents, the device."""
     made: Tensor = creation.empty_inside(a.shape, FROM_NUMPY[a.dtype], _device.strided, _device.CPU, False, None)
     made._a[...] = a
+    if where.type == "cpu" and type(made) is Tensor:
+        kept: Tensor = grad_mode.without_graph(_stays_on, made, where, made.dtype, False, False, None)
+        return kept
     with grad_mode.no_grad():
         return _to_device.function(made, where, made.dtype)
 

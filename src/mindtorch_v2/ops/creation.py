@@ -61,7 +61,7 @@ def _check_size(name: str, size: Any) -> None:
 
 def blank(size: Any, np_type: Any, device: Any) -> Any:
     """Memory (or none, on meta) of this size."""
-    if device is not None or _device._default_stack:
+    if (device is not None and device is not _device.CPU) or _device._default_stack:
         if _device.usable(device).type == "meta":
             return meta(checked_size(size), np_type)
     try:
@@ -78,7 +78,9 @@ def _filled(a: Any, value: Any) -> Any:
 
 @op(f"empty.memory_format(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", out=False)
 def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Any:
-    return blank(size, _dtype._Default.real.np if dtype is None else np_dtype(dtype), device)
+    if dtype is None:
+        return blank(size, _dtype._Default.real.np, device)
+    return blank(size, dtype.np if type(dtype) is DType else np_dtype(dtype), device)
 
 
 empty = _empty.function
@@ -115,7 +117,7 @@ def fill_dtype(value: Any, dtype: Any) -> DType:
 @op(
     f"full(int[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
     out=False,
-    calls=lambda size, fill_value, dtype, layout, device, pin_memory: fill_(
+    calls=lambda size, fill_value, dtype, layout, device, pin_memory: _fill_any(
         empty_inside(size, fill_dtype(fill_value, dtype), None, device, False, None), fill_value
     ),
 )
@@ -215,7 +217,7 @@ def _zeros_like(a: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, m
     out=False,
     fast=(_LIKE_ITSELF, _full_like_itself),
     quiet=False,
-    calls=lambda self, fill_value, dtype, layout, device, pin_memory, memory_format: fill_(
+    calls=lambda self, fill_value, dtype, layout, device, pin_memory, memory_format: _fill_any(
         _empty_like_inside(self, dtype, None, device, False, memory_format), fill_value
     ),
 )
@@ -336,7 +338,7 @@ _QUICK_VALUES = {float: None, int: np.dtype(np.int64), bool: np.dtype(np.bool_)}
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor filled with one value."""
-    if out is None and type(size) is tuple and type(fill_value) in _QUICK_VALUES:
+    if not _NAMESPACE["HOOK"] and out is None and type(size) is tuple and type(fill_value) in _QUICK_VALUES:
         np_type = quick_dtype(dtype, device)
         if dtype is None:
             np_type = np_type and (_QUICK_VALUES[type(fill_value)] or np_type)
@@ -497,6 +499,11 @@ def _fill_(a: Any, value: Any) -> None:
 
 
 _fill_inside = inside(_fill_)
+
+
+def _fill_any(made: Tensor, value: Any) -> Any:
+    """What the body of a recorded factory fills its memory with."""
+    return (fill_ if isinstance(value, Tensor) else _fill_inside)(made, value)
 
 
 @mutating(

@@ -363,6 +363,9 @@ _randint_low_generator = _randint_row(
 
 
 def _range_arguments(args: tuple[Any, ...], low: Any, high: Any, size: Any) -> tuple[Any, Any, Any]:
+    if low is high is size is None and 2 <= len(args) <= 3 and type(args[-1]) is tuple:
+        if type(args[-2]) is type(args[0]) is int:
+            return (args[0] if len(args) == 3 else None), args[-2], args[-1]
     values = [int(a) if isinstance(a, (np.integer, Tensor)) else a for a in args]
     numbers = [v for v in values if isinstance(v, int)]
     sizes = [v for v in values if not isinstance(v, int)]

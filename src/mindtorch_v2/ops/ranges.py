@@ -15,7 +15,7 @@ from .._front import front
 from .._inside import inside
 from .._meta import meta
 from .._op import OPS, composite, op
-from .._tensor import Tensor, make
+from .._tensor import Tensor, make, move_to
 from ..kernels.compiled import C
 from .creation import _OPTIONS, _finish, checked_size, empty, empty_inside, into, np_dtype, quick_dtype
 
@@ -99,12 +99,18 @@ def _arange_call(start: Any, end: Any, step: Any, dtype: Any, device: Any) -> Te
     return filled
 
 
-_arange_inside = inside(_arange_out)
+def _arange_fresh(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
+    """`_arange_out` into an empty tensor that nobody else has."""
+    move_to(out, arange_array(start, end, step, out.dtype).astype(out._a.dtype, copy=False))
+    return out
+
+
+_arange_inside = inside(_arange_out, _arange_fresh)
 
 
 def number(value: Any) -> Any:
     """A range bound as a Python number."""
-    if type(value) in _NUMBERS:
+    if value is None or type(value) in _NUMBERS:
         return value
     return value._a.item() if isinstance(value, Tensor) else value.item() if isinstance(value, np.generic) else value
 
@@ -145,7 +151,7 @@ _NUMBERS = frozenset((int, float))
 def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
            layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Values from start (0) to end, without end, by step (1)."""
-    if start is end is step is out and not requires_grad:
+    if not _tap.NAMESPACE["HOOK"] and start is end is step is out and not requires_grad:
         few = _few_values(args, dtype, device)
         if few is not None:
             return make(few)
