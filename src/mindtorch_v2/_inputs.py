@@ -142,7 +142,14 @@ def inputs_id(arguments: tuple[Any, ...], of_schema: bool) -> int:
     """Inputs id of the arguments of an op, or of those of something without a schema."""
     if not of_schema:
         return intern_tensors(arguments)
-    return _tap.intern_inputs(freeze(tuple(input_key(value) for value in arguments)))
+    key: list[Any] = []
+    for value in arguments:  # numbers that change from step to step are new each time
+        if isinstance(value, Tensor):
+            key.append(_tap.layout_id(value._a))
+        else:
+            kind = type(value)
+            key.append(("value", kind, value) if kind is float or kind is int else input_argument(value))
+    return _tap.intern_inputs(tuple(key))
 
 
 class _PlainInputs(tuple[Any, ...]):
