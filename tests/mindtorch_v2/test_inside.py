@@ -190,3 +190,11 @@ def test_bodies_are_not_seen_among_python_functions():
     names = [event.name for event in prof.events()]
     assert "aten::broadcast_tensors" in names
     assert not [name for name in names if "functional/loss.py" in name and name.endswith("<lambda>")]
+
+
+def test_a_list_that_holds_itself_is_an_error_like_any_other():
+    endless = [torch.zeros(2)]
+    endless.append(endless)
+    cat = inside(OPS["cat"])
+    with torch.no_grad(), profile(), pytest.raises((TypeError, AttributeError, ValueError, RuntimeError)):
+        cat(endless, 0)

@@ -34,17 +34,20 @@ static int is_plain_type(PyObject *value) {
     return Py_TYPE(value) == given.tensor || Py_TYPE(value) == given.parameter;
 }
 
-/* Whether an argument is what fast paths take; what is no tensor is. */
-static int is_plain_argument(PyObject *value) {
+/* Whether something is a tensor that fast paths take, or none. */
+static int is_plain_value(PyObject *value) {
     if (is_plain_type(value) || value == Py_None || PyLong_Check(value) || PyFloat_CheckExact(value))
         return 1;
-    if (PyObject_TypeCheck(value, given.tensor))
-        return 0;
+    return !PyObject_TypeCheck(value, given.tensor);
+}
+
+/* The same of an argument, which may be a list of those; lists in lists hold no tensors. */
+static int is_plain_argument(PyObject *value) {
     if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
-            if (!is_plain_argument(PySequence_Fast_GET_ITEM(value, i)))
+            if (!is_plain_value(PySequence_Fast_GET_ITEM(value, i)))
                 return 0;
-    return 1;
+    return is_plain_value(value);
 }
 
 /* Whether a view of a tensor gets a node, or has to ask Python whether it does. */
@@ -96,8 +99,10 @@ static PyObject *as_arrays(PyObject *value) {
     if (!count || !is_plain_type(PySequence_Fast_GET_ITEM(value, 0)))
         return Py_NewRef(value);
     PyObject *arrays = PyList_New(count);
-    for (Py_ssize_t i = 0; arrays && i < count; i++)
-        PyList_SET_ITEM(arrays, i, as_arrays(PySequence_Fast_GET_ITEM(value, i)));
+    for (Py_ssize_t i = 0; arrays && i < count; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(value, i);
+        PyList_SET_ITEM(arrays, i, Py_NewRef(is_plain_type(item) ? array_of(item) : item));
+    }
     return arrays;
 }
 
