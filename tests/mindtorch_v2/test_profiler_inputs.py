@@ -282,3 +282,10 @@ def test_a_fast_record_in_a_trace(tmp_path: Path) -> None:
     assert arguments["Input type"] == ["float", "TensorList", "Scalar"]
     assert arguments["Input Dims"] == [[2, 3], [[2, 3], [4]], []]
     assert (arguments["k"], arguments["s"], arguments["l"]) == (1, "t", ["a"])
+
+
+def test_an_argument_that_holds_itself_is_an_error_and_no_crash():
+    endless = [1]
+    endless.append(endless)
+    with profile(record_shapes=True), pytest.raises(RecursionError):
+        torch.full(endless, 1.0)

@@ -7,6 +7,7 @@ static struct {
 } inputs;
 
 enum { TENSOR, SINGLE, INTEGER, FLOAT, SEQUENCE, CONSTANT };
+enum { DEEPEST = 4 }; /* lists in lists up to here; one that holds itself has no end */
 
 static int put_tensor(Ints *key, PyObject *tensor, PyObject *held) {
     Array *array = *(Array **)((char *)tensor + given.array_offset);
@@ -24,7 +25,7 @@ static int put_tensor(Ints *key, PyObject *tensor, PyObject *held) {
 }
 
 /* Whether an argument could be told by ints; for `held` see above. Strings and constants go by their addresses. */
-static int put_argument(Ints *key, PyObject *value, PyObject *held) {
+static int put_argument(Ints *key, PyObject *value, PyObject *held, int depth) {
     if (Py_TYPE(value) == given.tensor || Py_TYPE(value) == given.parameter)
         return put_tensor(key, value, held);
     if (value == Py_None || PyBool_Check(value)) {
@@ -42,10 +43,12 @@ static int put_argument(Ints *key, PyObject *value, PyObject *held) {
         put(key, FLOAT);
         put(key, bits);
     } else if (PyList_CheckExact(value) || PyTuple_Check(value)) {
+        if (depth == DEEPEST)
+            return 0;
         put(key, SEQUENCE);
         put(key, PySequence_Fast_GET_SIZE(value));
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
-            if (!put_argument(key, PySequence_Fast_GET_ITEM(value, i), held))
+            if (!put_argument(key, PySequence_Fast_GET_ITEM(value, i), held, depth + 1))
                 return 0;
     } else if (PyUnicode_CheckExact(value) || PySequence_Contains(given.constants, (PyObject *)Py_TYPE(value)) > 0) {
         put(key, CONSTANT);
@@ -61,7 +64,7 @@ static int put_arguments(Ints *key, PyObject *const *arguments, Py_ssize_t count
     key->used = 0;
     put(key, is_op);
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!put_argument(key, arguments[i], held))
+        if (!put_argument(key, arguments[i], held, 0))
             return 0;
     return 1;
 }
