@@ -294,7 +294,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 def _plain_parts(self: Tensor, parts: tuple[Any, ...]) -> tuple[list[tuple[int, int, int]], list[Tensor | None]] | None:
     """What a plain tensor is indexed by where that is index tensors, whole slices and integers alone: what `selected` takes
     for each integer, and the indices for what is left. None for any other index."""
-    if NAMESPACE["HOOK"] or type(self) not in FAST or not 0 < len(parts) <= self._a.ndim:
+    watched = NAMESPACE["HOOK"] and not NAMESPACE["RECORDING"]
+    if watched or type(self) not in FAST or not 0 < len(parts) <= self._a.ndim:
         return None
     picked: list[tuple[int, int, int]] = []
     found: list[Tensor | None] = []
