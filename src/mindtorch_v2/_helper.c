@@ -142,7 +142,7 @@ static PyMethodDef functions[] = {
     {"connect_readers", connect_readers, METH_VARARGS, "Hand over what attributes are made of."},
     {"call_module", (PyCFunction)(void (*)(void))call_module, METH_FASTCALL, "Forward of an nn.Module in its region."},
     {"open_region", (PyCFunction)(void (*)(void))open_region, METH_FASTCALL, "Begin a region that is no op."},
-    {"close_region", close_region, METH_O, "End it."},
+    {"close_region", (PyCFunction)(void (*)(void))close_region, METH_FASTCALL, "End it."},
     {"connect_modules", connect_modules, METH_VARARGS, "Hand over what names modules and chains of them."},
     {"hush", hush, METH_NOARGS, "Trace nothing on this thread until `speak`."},
     {"speak", speak, METH_NOARGS, "Trace again."},

@@ -423,11 +423,10 @@ class region:
     It stays on its lane's `open` list while it runs, so that a recorder that stops in between can tell it was open.
     """
 
-    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry", "_node", "_opened")
+    __slots__ = ("_event", "_seq", "_inputs", "_lane", "_entry", "_node")
 
     def __init__(self, event: int, seq: int = -1, inputs: int = 0) -> None:
         self._node: Any = None
-        self._opened: Any = None  # what the helper has opened
         self._event = event
         self._seq = seq
         self._inputs = inputs
@@ -437,10 +436,10 @@ class region:
     def __enter__(self) -> region:
         recorder = SLOT.recorder
         if recorder is not None:
-            if HELPER is not None and SLOT.watcher is None and not SLOT.flags & STACKS:
-                self._opened = HELPER.open_region(self._event, self._seq, self._inputs)
-            else:
+            if HELPER is None or SLOT.watcher is not None or SLOT.flags & STACKS:
                 quietly(self._begin, recorder)
+            else:
+                self._lane, self._entry = HELPER.open_region(self._event, self._seq, self._inputs)
         return self
 
     def _begin(self, recorder: Recorder) -> None:
@@ -453,11 +452,13 @@ class region:
             lane.open.append(self._entry)
 
     def __exit__(self, *exc: object) -> None:
-        if self._opened is not None:
-            opened, self._opened = self._opened, None
-            HELPER.close_region(opened)
-        elif self._lane is not None or self._node is not None:
+        if self._lane is None and self._node is None:
+            return
+        if HELPER is None or self._node is not None or SLOT.flags & STACKS:
             quietly(self._end)
+        else:
+            lane, self._lane = self._lane, None
+            HELPER.close_region(lane, self._entry)
 
     def _end(self) -> None:
         if self._node is not None:

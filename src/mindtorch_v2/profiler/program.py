@@ -58,10 +58,9 @@ class StepMark(_tap.region):
 
     def discard(self) -> None:
         """Forget a step that was not made."""
-        lane, entry = self._opened or (self._lane, self._entry)
-        self._opened = self._lane = None
+        lane, self._lane = self._lane, None
         if lane is not None:
-            lane.open[:] = [other for other in lane.open if other is not entry]
+            lane.open[:] = [entry for entry in lane.open if entry is not self._entry]
 
 
 class ProgramProfile:

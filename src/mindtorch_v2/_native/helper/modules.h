@@ -169,14 +169,15 @@ static PyObject *call_module(PyObject *helper, PyObject *const *args, Py_ssize_t
     return result;
 }
 
-/* open_region(event, sequence number, inputs): a region without a stack begins. Returns it, or None where nothing records. */
+/* open_region(event, sequence number, inputs): a region without a stack begins. Returns the lane, or None where nothing records,
+   and its entry there. */
 static PyObject *open_region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "expected event, sequence number and inputs, got %zd arguments", count);
     int64_t event = PyLong_AsLongLong(args[0]), seq = PyLong_AsLongLong(args[1]), id = PyLong_AsLongLong(args[2]);
     Lane *lane = given.recording && !PyErr_Occurred() ? lane_here() : NULL;
     if (!lane)
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        return PyErr_Occurred() ? NULL : Py_BuildValue("(O[])", Py_None);
     PyObject *open = PyObject_GetAttr((PyObject *)lane, open_name), *region = NULL;
     PyObject *entry = open ? entry_of(now(), event, seq, id, 0) : NULL;
     if (entry && PyList_Append(open, entry) == 0)
@@ -186,11 +187,11 @@ static PyObject *open_region(PyObject *module, PyObject *const *args, Py_ssize_t
     return region;
 }
 
-/* The region ends. */
-static PyObject *close_region(PyObject *module, PyObject *region) {
-    PyObject *lane = NULL, *entry = NULL;
-    if (!PyTuple_Check(region) || !PyArg_ParseTuple(region, "OO!", &lane, &PyList_Type, &entry) || PyList_GET_SIZE(entry) != 5)
-        return PyErr_Format(PyExc_TypeError, "expected what open_region returned, got %R", region);
+/* close_region(lane, entry): the region ends. */
+static PyObject *close_region(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !PyList_Check(args[1]) || PyList_GET_SIZE(args[1]) != 5)
+        return PyErr_Format(PyExc_TypeError, "expected what open_region returned");
+    PyObject *lane = args[0], *entry = args[1];
     int64_t v[5];
     for (int i = 0; i < 5; i++)
         v[i] = PyLong_AsLongLong(PyList_GET_ITEM(entry, i));
