@@ -136,11 +136,12 @@ def close_event(lines: Lines, op: Any, flags: int) -> None:
 
 def see_view(lines: Lines, op: Any) -> None:
     """All of a view op where no graph takes part, by the helper; else it goes on as usual."""
-    if _tap.HELPER is None or op.replay is not None or op.schema.returns_list:
+    if _tap.HELPER is None or op.asked is None:  # a kernel in Python is quicker called from there
         return
     NAMESPACE[f"X_{op.ident}"] = in_helper(op, op.asked, op.kernel, VIEWS, None)
-    arguments = ", ".join(argument.python_name for argument in op.schema.arguments)
-    lines.add(f"t0_ = X_{op.ident}({arguments})", "if t0_ is not None: return t0_")
+    names = [argument.python_name for argument in op.schema.arguments]
+    lines.add(f"if {names[0]}._ag is None:")  # or else it does not pay to ask
+    lines.add(f"    t0_ = X_{op.ident}({', '.join(names)})", "    if t0_ is not None: return t0_")
 
 
 # What the helper does with an op: it makes a tensor, a view, changes the first argument, calls other ops.
