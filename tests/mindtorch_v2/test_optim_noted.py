@@ -37,6 +37,7 @@ OTHERS = {
     "rprop": lambda ps: torch.optim.Rprop(ps, lr=0.1),
     "asgd": lambda ps: torch.optim.ASGD(ps, lr=0.1),
 }
+ROUND: tuple[Any, ...] = ([torch.ones(2)], [torch.ones(2)], [{}], [], [])  # of one parameter without state or numbers
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 
 
@@ -176,7 +177,7 @@ def test_parameters_at_different_steps_keep_their_own_corrections() -> None:
 )
 def test_steps_that_make_no_sense_are_refused(steps: list[Any]) -> None:
     with pytest.raises(ValueError):
-        _tap.HELPER.perform(steps, [[torch.ones(2)]], [1.0])
+        _tap.HELPER.perform(steps, [torch.ones(2)], [torch.ones(2)], [{}], [], [1.0])
 
 
 @pytest.mark.parametrize("memory", [True, False])
@@ -195,9 +196,36 @@ def test_what_was_made_is_written_over_where_no_memory_is_recorded(memory: bool)
         (event, -1, doubled, None, 0, False, b"\x31", b"\x31"),
     ]
     with profile(profile_memory=memory):
-        assert _tap.HELPER.perform(steps, [[x]], [])
+        assert _tap.HELPER.perform(steps, [x], [torch.ones(2)], [{}], [], [])
     assert x.tolist() == [8.0, 8.0]
     assert len(set(places)) == (3 if memory else 2)
+
+
+@pytest.mark.parametrize(
+    ("grads", "states", "names", "error"),
+    [([], [{}], [], TypeError), ([torch.ones(2)], [()], [], TypeError), ([torch.ones(2)], [], [], TypeError)],
+)
+def test_rounds_that_do_not_go_together_are_refused(grads: Any, states: Any, names: Any, error: Any) -> None:
+    with pytest.raises(error):
+        _tap.HELPER.perform([], [torch.ones(2)], grads, states, names, [])
+
+
+def test_a_state_without_the_name_is_left_to_others() -> None:
+    assert _tap.HELPER.perform([], [torch.ones(2)], [torch.ones(2)], [{}], ["step"], []) is False
+
+
+def test_other_options_of_a_group_are_another_plan() -> None:
+    for momentum in (0.0, 0.9):
+        params = parameters()
+        optimizer = torch.optim.SGD(params, lr=0.1, momentum=momentum)
+        events = recorded(optimizer)
+        optimizer.param_groups[0]["lr"] = 1.0  # another number, the same plan
+        before = [p.detach().clone() for p in params]
+        with profile() as prof:
+            optimizer.step()
+        assert [e.name for e in prof.events() if not e.is_user_annotation] == [e[0] for e in events]
+        assert ("aten::mul_" in {e[0] for e in events}) is (momentum > 0)
+        assert not any(torch.equal(p, b) for p, b in zip(params, before, strict=True))
 
 
 def test_an_error_in_a_kernel_ends_its_event() -> None:
@@ -207,7 +235,7 @@ def test_an_error_in_a_kernel_ends_its_event() -> None:
     event = noted.OPS["sqrt"].event
     with profile() as prof:
         with pytest.raises(RuntimeError, match="no"):
-            _tap.HELPER.perform([(event, -1, fails, None, 48, True, b"\x00", b"\x00")], [[torch.ones(2)]], [])
+            _tap.HELPER.perform([(event, -1, fails, None, 48, True, b"\x00", b"\x00")], *ROUND)
         torch.ones(2).sqrt()
     roots = [e for e in prof.events() if e.name == "aten::sqrt"]
     assert len(roots) == 2

@@ -7,7 +7,7 @@ The update is the one written for a parameter; it runs on `Noted`, which stands 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -33,24 +33,26 @@ class CannotNote(Exception):
 
 
 class Notes:
-    """The operators that an update has called, in terms of registers: first come the tensors of a round (parameter, gradient,
-    state), from NUMBERS on numbers, from MADE on what operators make."""
+    """What an update has called, as little as tells it from others: the names of operators and the registers of what they
+    are given, -1 for a number. First come the tensors of a round (parameter, gradient, state), from NUMBERS on numbers, from
+    MADE on what operators make."""
 
     NUMBERS, MADE = 16, 48
 
     def __init__(self) -> None:
-        # (event; that of an op right inside or -1; loop; name of its result or None; register of the result, -1 for none;
-        # whether that is new; registers of what is recorded; of what the loop gets)
-        self.steps: list[tuple[Any, ...]] = []
+        self.said: list[Any] = []
         self.numbers: list[Any] = []
+        self.dtypes: list[Any] = []  # of what each number goes with
         self.made = self.MADE
 
-    def register(self, value: Any) -> int:
-        """Where a tensor or a number is."""
-        if type(value) is Noted:
-            return value.register
-        self.numbers.append(value)
-        return self.NUMBERS - 1 + len(self.numbers)
+
+class Plan(NamedTuple):
+    """What the helper is to do where an update has said so."""
+
+    # (event; that of an op right inside or -1; loop; name of its result or None; register of the result, -1 for none;
+    # whether that is new; registers of what is recorded; of what the loop gets)
+    steps: list[tuple[Any, ...]]
+    converted: list[int]  # which numbers loops get as arrays: these lie behind the others
 
 
 class Noted:
@@ -61,73 +63,67 @@ class Noted:
     def __init__(self, notes: Notes, register: int, dtype: Any, counter: Any = None) -> None:
         self._notes, self.register, self._dtype, self._counter = notes, register, dtype, counter
 
-    def _note(self, name: str, loop: Any, names: Any, given: tuple[Any, ...], operands: tuple[Any, ...]) -> Noted:
-        """One more operator, whose name says whether it is one in place."""
-        notes, fresh, result = self._notes, not (name.endswith("_") or "_." in name), self
-        if fresh:
-            result = Noted(notes, notes.made, self._dtype)
-            notes.made += 1
-        recorded = bytes([self.register, *map(notes.register, given)])
-        used = recorded if operands is given else bytes([self.register, *map(notes.register, operands)])
-        notes.steps.append((OPS[name].event, -1, loop, names, result.register, fresh, recorded, used))
-        return result
-
-    def _by_loop(self, name: str, loop: Any, *given: Any) -> Noted:
+    def _note(self, name: str, fresh: bool, *given: Any) -> Noted:
+        """One more operator, and whether it makes a tensor."""
+        notes = self._notes
+        said = notes.said
+        said += (name, self.register)
+        for value in given:
+            if type(value) is Noted:
+                said.append(value.register)
+            else:
+                said.append(-1)
+                notes.numbers.append(value)
+                notes.dtypes.append(self._dtype)
         if self._counter is not None:
+            self._count(name, *given)
+        if not fresh:
+            return self
+        notes.made += 1
+        return Noted(notes, notes.made - 1, self._dtype)
+
+    def _count(self, name: str, *given: Any) -> None:
+        """The same to the number of a counter, for the numbers that depend on it."""
+        ufunc = _COUNTED.get(name)
+        if ufunc is None or type(given[0]) is Noted or given[1:] not in ((), (1,)):
             raise CannotNote(f"{name} of a counter")
-        return self._note(name, loop, None, given, given)
-
-    def _by_ufunc(self, name: str, ufunc: Any, other: Any, *rest: Any) -> Noted:
-        operand = other if type(other) is Noted else number(other, self._dtype)
-        if self._counter is not None:
-            if operand is other or "_." not in name:
-                raise CannotNote(f"{name} of a counter")
-            ufunc(self._counter, operand, out=self._counter)
-        return self._note(name, ufunc, _OUT, (other, *rest), (operand,))
+        ufunc(self._counter, number(given[0], self._dtype), out=self._counter)
 
     def item(self) -> Any:
         """The number of a counter, which each round looks up for itself as well."""
         if self._counter is None:
             raise CannotNote("a number that is not known yet")
-        here = bytes([self.register])
-        self._notes.steps.append((_ITEM.event, _READ.event, np.ndarray.item, None, -1, False, here, here))
+        self._notes.said += ("item", self.register)
         return self._counter.item()
 
     def sqrt(self) -> Noted:
-        if self._counter is not None:
-            raise CannotNote("the root of a counter")
-        return self._note("sqrt", C.sqrt, _OUT, (), ())
+        return self._note("sqrt", True)
 
     def mul(self, other: Any) -> Noted:
-        return self._by_ufunc("mul.Tensor", C.multiply, other)
+        return self._note("mul.Tensor", True, other)
 
     def mul_(self, other: Any) -> Noted:
-        return self._by_ufunc("mul_.Tensor", C.multiply, other)
+        return self._note("mul_.Tensor", False, other)
 
     def div(self, other: Any) -> Noted:
-        return self._by_ufunc("div.Tensor", C.divide, other)
+        return self._note("div.Tensor", True, other)
 
     __mul__, __truediv__ = mul, div
 
     def add(self, other: Any, *, alpha: Any = 1) -> Noted:
-        return self._sum("add.Tensor", other, alpha)
+        return self._note("add.Tensor" if alpha == 1 else "add.Tensor, scaled", True, other, alpha)
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Noted:
-        return self._sum("add_.Tensor", other, alpha)
-
-    def _sum(self, name: str, other: Any, alpha: Any) -> Noted:
-        if alpha == 1:
-            return self._by_ufunc(name, C.add, other, alpha)
-        return self._by_loop(name, C.add_scaled, other, alpha)
+        return self._note("add_.Tensor" if alpha == 1 else "add_.Tensor, scaled", False, other, alpha)
 
     def addcmul_(self, one: Noted, two: Noted, *, value: Any = 1) -> Noted:
-        return self._by_loop("addcmul_", C.addcmul, one, two, value)
+        return self._note("addcmul_", False, one, two, value)
 
     def addcdiv_(self, one: Noted, two: Noted, *, value: Any = 1) -> Noted:
-        return self._by_loop("addcdiv_", C.addcdiv, one, two, value)
+        return self._note("addcdiv_", False, one, two, value)
 
     def lerp_(self, end: Noted, weight: Any) -> Noted:
-        return self._by_loop("lerp_.Scalar", C.lerp, end, weight)
+        return self._note("lerp_.Scalar", False, end, weight)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise CannotNote(name)
@@ -138,14 +134,68 @@ class Noted:
     __add__ = __radd__ = __sub__ = __rsub__ = __rmul__ = __rtruediv__ = _cannot
 
 
-def _noted(update: Callable[..., None], names: list[str], columns: list[list[Any]], group: dict[str, Any]) -> Notes:
-    """What an update does to the first parameter; the helper finds out whether all others are like it."""
+if C is not None:
+    # The loop of each operator; whether that stands for a ufunc, which takes its result by name and numbers as arrays.
+    _LOOPS: dict[str, tuple[Any, bool]] = {
+        "sqrt": (C.sqrt, True), "mul.Tensor": (C.multiply, True), "mul_.Tensor": (C.multiply, True),
+        "div.Tensor": (C.divide, True), "add.Tensor": (C.add, True), "add_.Tensor": (C.add, True),
+        "add.Tensor, scaled": (C.add_scaled, False), "add_.Tensor, scaled": (C.add_scaled, False),
+        "addcmul_": (C.addcmul, False), "addcdiv_": (C.addcdiv, False), "lerp_.Scalar": (C.lerp, False),
+    }  # fmt: skip
+    _COUNTED = {"mul_.Tensor": C.multiply, "add_.Tensor": C.add}
+
+# By what an update has said; there are few updates, and few ways through each.
+_plans: dict[tuple[Any, ...], Plan] = {}
+
+
+def _plan(said: tuple[Any, ...], numbers: int) -> Plan:
+    """What is to be done where an update has said this, with so many numbers."""
+    steps: list[tuple[Any, ...]] = []
+    converted: list[int] = []
+    place, made, taken = 0, Notes.MADE, 0
+    while place < len(said):
+        name, register = said[place : place + 2]
+        place += 2
+        if name == "item":
+            here = bytes([register])
+            steps.append((_ITEM.event, _READ.event, np.ndarray.item, None, -1, False, here, here))
+            continue
+        row, (loop, by_name) = OPS[name.partition(",")[0]], _LOOPS[name]
+        recorded, used = [register], [register]
+        while place < len(said) and type(said[place]) is int:
+            given = said[place]
+            place += 1
+            if given >= 0:
+                recorded.append(given)
+                used.append(given)
+                continue
+            recorded.append(Notes.NUMBERS + taken)
+            if by_name and len(used) == 1:
+                used.append(Notes.NUMBERS + numbers + len(converted))
+                converted.append(taken)
+            elif not by_name:
+                used.append(Notes.NUMBERS + taken)
+            taken += 1
+        fresh = row.kind == "kernel"
+        result, made = (made, made + 1) if fresh else (register, made)
+        steps.append((row.event, -1, loop, _OUT if by_name else None, result, fresh, bytes(recorded), bytes(used)))
+    return Plan(steps, converted)
+
+
+def _noted(
+    update: Callable[..., None], names: list[str], first: list[Any], group: dict[str, Any]
+) -> tuple[Plan, list[Any]]:
+    """What an update does to the first parameter, and its numbers; the helper finds out whether all others are like it."""
     notes, held = Notes(), []
-    for register, column in enumerate(columns):
-        array = column[0]._a
+    for register, tensor in enumerate(first):
+        array = tensor._a
         held.append(Noted(notes, register, array.dtype, None if array.ndim else array.copy()))
     update(held[0], held[1], dict(zip(names, held[2:], strict=True)), group)
-    return notes
+    said, numbers = tuple(notes.said), notes.numbers
+    plan = _plans.get(said)
+    if plan is None:
+        plan = _plans[said] = _plan(said, len(numbers))
+    return plan, numbers + [number(numbers[k], notes.dtypes[k]) for k in plan.converted]
 
 
 def step(
@@ -161,15 +211,15 @@ def step(
     if len(params) <= _FEW:
         return False
     names, dtype = list(states[0]), params[0]._a.dtype
-    columns = [params, grads, *([state.get(name) for state in states] for name in names)]
     if group["differentiable"] or group.get("capturable") or dtype not in _FLOATS:
         return False
-    if {*map(len, states)} != {len(names)} or not all(type(column[0]) in FAST for column in columns):
+    first = [params[0], grads[0], *states[0].values()]
+    if {*map(len, states)} != {len(names)} or not FAST.issuperset(map(type, first)):
         return False
     try:
-        notes = _noted(update, names, columns, group)
+        plan, numbers = _noted(update, names, first, group)
         with quiet():
-            done: bool = _tap.HELPER.perform(notes.steps, columns, notes.numbers)
+            done: bool = _tap.HELPER.perform(plan.steps, params, grads, states, names, numbers)
     except CannotNote:
         return False
     except MemoryError as error:

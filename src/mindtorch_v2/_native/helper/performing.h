@@ -40,22 +40,45 @@ static int is_in_step(PyObject *tensor, PyObject *first, int64_t counter_bytes) 
     return a->dtype == b->dtype && !a->ndim == !b->ndim && (a->ndim || !memcmp(a->data, b->data, counter_bytes));
 }
 
+/* What a step is performed on: lists of tensors (parameters, gradients), then what each of a list of dicts (states) has by so
+   many names. */
+typedef struct {
+    PyObject *lists[2], *states, *names;
+    Py_ssize_t width, rounds;
+} Columns;
+
+/* A tensor of a round, borrowed; NULL where a state has none of the name. */
+static PyObject *tensor_of(const Columns *columns, Py_ssize_t k, Py_ssize_t round) {
+    if (k < 2)
+        return PyList_GET_ITEM(columns->lists[k], round);
+    return PyDict_GetItemWithError(PyList_GET_ITEM(columns->states, round), PyList_GET_ITEM(columns->names, k - 2));
+}
+
+static int are_columns(Columns *columns) {
+    columns->width = 2 + PyList_GET_SIZE(columns->names);
+    columns->rounds = PyList_GET_SIZE(columns->states);
+    int fits = PyList_GET_SIZE(columns->lists[0]) == columns->rounds && PyList_GET_SIZE(columns->lists[1]) == columns->rounds;
+    for (Py_ssize_t i = 0; fits && i < columns->rounds; i++)
+        fits = PyDict_CheckExact(PyList_GET_ITEM(columns->states, i));
+    if (!fits)
+        PyErr_SetString(PyExc_TypeError, "expected as many parameters as gradients and states");
+    return fits;
+}
+
 /* Whether the tensors of every round are plain, alike where they have dimensions, and in step with those of the first. */
-static int are_plain(PyObject *columns) {
-    Py_ssize_t width = PyList_GET_SIZE(columns), rounds = PyList_GET_SIZE(PyList_GET_ITEM(columns, 0));
+static int are_plain(const Columns *columns) {
     int64_t counter_bytes[NUMBERS] = {0};
-    for (Py_ssize_t i = 0; i < rounds; i++)
-        for (Py_ssize_t k = 0; k < width; k++) {
-            PyObject *first = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), 0);
-            PyObject *tensor = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), i);
-            if (!is_plain_tensor(tensor) || (k == 0 && ((Array *)array_of(tensor))->ndim == 0))
+    for (Py_ssize_t i = 0; i < columns->rounds; i++)
+        for (Py_ssize_t k = 0; k < columns->width; k++) {
+            PyObject *first = tensor_of(columns, k, 0), *tensor = tensor_of(columns, k, i);
+            if (!tensor || !is_plain_tensor(tensor) || (k == 0 && ((Array *)array_of(tensor))->ndim == 0))
                 return 0;
             if (!i && !((Array *)array_of(tensor))->ndim && (counter_bytes[k] = bytes_of(array_of(tensor))) < 0)
                 return 0;
             if (!is_in_step(tensor, first, counter_bytes[k]))
                 return 0;
             for (Py_ssize_t j = 0; j < k; j++) {
-                PyObject *other = PyList_GET_ITEM(PyList_GET_ITEM(columns, j), i);
+                PyObject *other = tensor_of(columns, j, i);
                 if (((Array *)array_of(other))->ndim && !goes_with(tensor, other))
                     return 0;
             }
@@ -199,37 +222,47 @@ static int read_steps(PyObject *list, Step *steps, Filled *filled) {
     return 0;
 }
 
-/* perform(steps, columns of tensors, numbers): all steps on the first tensor of each column, then on the second ones, and so
-   on; False, with nothing done, where the tensors are not plain. */
+/* Have registers hold the tensors of a round, so that they outlast whatever a finalizer does meanwhile. */
+static int hold_round(const Columns *columns, Py_ssize_t round, PyObject **registers) {
+    for (Py_ssize_t k = 0; k < columns->width; k++)
+        if (!(registers[k] = Py_XNewRef(tensor_of(columns, k, round)))) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_RuntimeError, "the state of a parameter changed during a step");
+            return -1;
+        }
+    return 0;
+}
+
+/* perform(steps, parameters, gradients, states, names of what a state has, numbers): all steps on the first of each, then on
+   the second ones, and so on; False, with nothing done, where the tensors are not plain. */
 static PyObject *perform(PyObject *module, PyObject *args) {
-    PyObject *list, *columns, *numbers, *registers[MOST_REGISTERS] = {NULL};
+    PyObject *list, *numbers, *registers[MOST_REGISTERS] = {NULL};
     Step steps[MOST_STEPS];
-    if (!PyArg_ParseTuple(args, "O!O!O!", &PyList_Type, &list, &PyList_Type, &columns, &PyList_Type, &numbers))
+    Columns columns;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!", &PyList_Type, &list, &PyList_Type, &columns.lists[0], &PyList_Type,
+                          &columns.lists[1], &PyList_Type, &columns.states, &PyList_Type, &columns.names, &PyList_Type,
+                          &numbers) ||
+        !are_columns(&columns))
         return NULL;
-    Py_ssize_t width = PyList_GET_SIZE(columns), rounds = -1, count = PyList_GET_SIZE(list);
-    for (Py_ssize_t k = 0; k < width; k++) {
-        PyObject *column = PyList_GET_ITEM(columns, k);
-        if (!PyList_CheckExact(column) || (k && PyList_GET_SIZE(column) != rounds))
-            return PyErr_Format(PyExc_TypeError, "expected lists of one length, got %R", column);
-        rounds = PyList_GET_SIZE(column);
-    }
-    Filled filled = {width, PyList_GET_SIZE(numbers), 0, {0}};
+    Py_ssize_t count = PyList_GET_SIZE(list);
+    Filled filled = {columns.width, PyList_GET_SIZE(numbers), 0, {0}};
     if (read_steps(list, steps, &filled) < 0)
         return NULL;
-    if (!width || !are_plain(columns))
+    if (!are_plain(&columns))
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
     for (Py_ssize_t k = 0; k < filled.numbers; k++)
         registers[NUMBERS + k] = PyList_GET_ITEM(numbers, k);
     int failed = 0;
-    for (Py_ssize_t round = 0; round < rounds && !failed; round++) {
-        for (Py_ssize_t k = 0; k < width; k++)
-            registers[k] = PyList_GET_ITEM(PyList_GET_ITEM(columns, k), round);
+    for (Py_ssize_t round = 0; round < columns.rounds && !failed; round++) {
+        failed = hold_round(&columns, round, registers) < 0;
         for (Py_ssize_t i = 0; i < count && !failed; i++) {
             failed = perform_step(&steps[i], registers, filled.last, i) < 0;
             for (Py_ssize_t k = MADE; k < MADE + filled.made; k++)
                 if (filled.last[k] == i)
                     Py_CLEAR(registers[k]);
         }
+        for (Py_ssize_t k = 0; k < columns.width; k++)
+            Py_CLEAR(registers[k]);
     }
     for (Py_ssize_t k = MADE; k < MADE + filled.made; k++)
         Py_CLEAR(registers[k]);
