@@ -60,7 +60,7 @@ from ._dtype import (
 )
 from ._errors import OutOfMemoryError
 from ._floating import silence_own_warnings as _silence_own_warnings
-from ._methods import TypedStorage, UntypedStorage, from_dlpack
+from ._methods import from_dlpack
 from ._size import (
     Size,
     SymBool,
@@ -75,6 +75,7 @@ from ._size import (
     sym_sqrt,
     sym_sum,
 )
+from ._storages import TypedStorage, UntypedStorage
 from ._tensor import Parameter as _Parameter
 from ._tensor import Tensor
 from ._tensor_str import set_printoptions
@@ -87,7 +88,7 @@ from .autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from .ops.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .ops.seeds import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 float = float32
 double = float64

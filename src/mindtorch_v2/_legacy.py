@@ -9,9 +9,10 @@ from typing import Any
 
 from . import _dtype
 from ._dtype import dtype as DType
-from ._methods import TYPE_STRINGS, TypedStorage, UntypedStorage, legacy
+from ._methods import TYPE_STRINGS, legacy
+from ._storages import TypedStorage, UntypedStorage
 from ._tensor import Tensor
-from .ops.view import _detach
+from .ops.copies import _detach
 
 _NOT_COMPILED = "Torch not compiled with CUDA enabled."
 

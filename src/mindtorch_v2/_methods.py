@@ -10,19 +10,19 @@ import numpy as np
 
 from . import _device, _dtype, _tap, _tensor_str
 from ._codegen import MISSING
-from ._dtype import FROM_NUMPY
 from ._dtype import dtype as DType
 from ._meta import MetaArray, meta
 from ._size import Size
 from ._storage import Storage
-from ._tensor import FAST, LAZY, Parameter, Tensor, address, as_array, bump, in_memory, memory_owner, new, storage_of
+from ._storages import TypedStorage, UntypedStorage
+from ._tensor import FAST, LAZY, Parameter, Tensor, address, as_array, bump, in_memory, new, storage_of
 from .autograd import grad_mode, overrides
 from .autograd.graph import edge
 from .autograd.node import AccumulateGrad
 from .kernels.fitting import fitting
 from .ops import convert, creation
+from .ops.copies import _detach
 from .ops.split import unbind
-from .ops.view import _detach
 
 detach = _detach.function
 NAMESPACE = _tap.NAMESPACE
@@ -420,103 +420,6 @@ del Tensor.new_legacy  # type: ignore[attr-defined]
 # --- storages ---------------------------------------------------------------------------------------------------------
 
 
-class UntypedStorage:
-    """The bytes a tensor looks at; two tensors share memory when their storages have the same `data_ptr`."""
-
-    def __init__(self, array: Any) -> None:
-        self._owner = memory_owner(array)
-
-    def data_ptr(self) -> int:
-        return address(self._owner)
-
-    def nbytes(self) -> int:
-        return int(self._owner.size * self._owner.itemsize)
-
-    size = __len__ = nbytes
-
-    @property
-    def device(self) -> _device.device:
-        return _device.META if isinstance(self._owner, MetaArray) else _device.CPU
-
-    def __repr__(self) -> str:
-        values = "".join(f" {v}\n" for v in self._bytes().tolist())
-        return f"{values}[torch.storage.{self._title()} of size {len(self)}]"
-
-    def _title(self) -> str:
-        return f"UntypedStorage(device={self.device})"
-
-    def _bytes(self) -> Any:
-        owner = self._owner
-        flat = owner if owner.flags.c_contiguous else owner.T
-        return flat.reshape(-1).view(np.uint8)
-
-    @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
-        """The bytes of a file, read as they are used; changes go to the file only if it is shared."""
-        return cls(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,)).view(np.ndarray))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """The bytes themselves, so that `torch.asarray(storage)` looks at them."""
-        return np.array(self._bytes(), dtype, copy=copy)
-
-    def __getitem__(self, index: Any) -> Any:
-        found = self._bytes()[index]
-        if not isinstance(index, slice):
-            return found.item()
-        part = object.__new__(UntypedStorage)
-        part._owner = found
-        return part
-
-    def untyped(self) -> UntypedStorage:
-        return self
-
-    _untyped = untyped
-
-    def tolist(self) -> list[int]:
-        return self._bytes().tolist()
-
-    def resize_(self, nbytes: int) -> None:
-        raise RuntimeError("resizing a storage is not supported; make a new tensor of the wanted size")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other.data_ptr() == self.data_ptr()
-
-    def __hash__(self) -> int:
-        return hash(self.data_ptr())
-
-
-class TypedStorage(UntypedStorage):
-    """A storage counted in elements."""
-
-    def __init__(self, array: Any) -> None:
-        super().__init__(array)
-        self.dtype = FROM_NUMPY[array.dtype]
-
-    def size(self) -> int:
-        return self.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        return super().__getitem__(index)
-
-    def _title(self) -> str:
-        return f"TypedStorage(dtype={self.dtype}, device={self.device})"
-
-    def untyped(self) -> UntypedStorage:
-        return UntypedStorage(self._owner)
-
-    _untyped = untyped
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def _bytes(self) -> Any:
-        return super()._bytes().view(self.dtype.np)
-
-
 def _elementwise(name: str, self: Tensor, others: tuple[Tensor, ...], callable: Any) -> Tensor:
     """Replace each element by what a Python function makes of it and of the others' elements in its place."""
     if self.requires_grad:
@@ -610,4 +513,4 @@ def __setstate__(self: Tensor, state: Any) -> None:
     self.__dict__.update(state if isinstance(state, dict) else {})
 
 
-__all__ = ["Storage", "TypedStorage", "UntypedStorage", "from_dlpack"]
+__all__ = ["Storage", "from_dlpack"]

@@ -21,7 +21,7 @@ from .nn.modules.batchnorm import _BatchNorm
 from .nn.utils.stateless import _functional_call
 from .ops.creation import zeros_like
 from .ops.join import stack
-from .ops.random import get_rng_state, set_rng_state
+from .ops.seeds import get_rng_state, set_rng_state
 from .utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 
 Function = Callable[..., Any]

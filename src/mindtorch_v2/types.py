@@ -7,8 +7,8 @@ from typing import IO, Any, TypeAlias
 
 from ._device import device
 from ._dtype import dtype
-from ._methods import UntypedStorage as Storage
 from ._size import Size
+from ._storages import UntypedStorage as Storage
 from ._tensor import Tensor
 
 Number: TypeAlias = int | float | bool

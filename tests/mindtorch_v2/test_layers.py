@@ -24,7 +24,7 @@ LAYERS = {
     "L2": """autograd.node autograd.engine autograd.grad_mode autograd.graph autograd.function autograd.anomaly
         autograd.entry autograd.methods autograd.overrides autograd.variable""",
     "L3": "_schema _codegen _recorded _forward _inputs _compute _change _slow _functions _namespace _op _inside _front ops.*",
-    "L4": """_bind _operators _methods _legacy overrides return_types types random signal.* nn._reduction nn.functional.*
+    "L4": """_bind _operators _methods _storages _legacy overrides return_types types random signal.* nn._reduction nn.functional.*
         linalg.* masked sparse.* fft.* special.* autograd.functional autograd.forward_ad
         autograd.jacobians autograd.mismatch autograd.promises autograd.gradcheck""",
     "L5": """nn.* optim.* ao.* distributions.* func utils.* amp.* serialization.* testing.* distributed.* multiprocessing.*

@@ -14,7 +14,7 @@ from .._size import Size
 from .._tensor import Tensor
 from ..amp.autocast_mode import autocast
 from ..autograd.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
-from ..ops.random import Generator
+from ..ops.seeds import Generator
 from . import _profiler
 
 TensorBase = _TensorBase = Tensor

@@ -15,6 +15,7 @@ from . import composed as composed
 from . import contract as contract
 from . import convert as convert
 from . import convolution as convolution
+from . import copies as copies
 from . import creation as creation
 from . import distance as distance
 from . import door as door
@@ -60,6 +61,7 @@ from . import reform as reform
 from . import repeat as repeat
 from . import resample as resample
 from . import search as search
+from . import seeds as seeds
 from . import segments as segments
 from . import sequence as sequence
 from . import shapes as shapes

@@ -14,8 +14,8 @@ from .._tensor import PLAIN, Conjugated, Negated, make_lazy
 from ..autograd import graph
 from ..kernels import smooth as kernels
 from .arithmetic import dropped, through_out
+from .copies import clone
 from .creation import zeros_like
-from .view import clone
 
 # --- conjugates -------------------------------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ from .._tensor import FAST, LAZY, Conjugated, Tensor, alias, make, settle_class,
 from ..autograd import grad_mode
 from ..kernels.compiled import C
 from . import creation
+from .copies import _detach, _detach_, is_contiguous
+from .copies import copied as rearranged
 from .data import array_of, recast, usable
-from .view import _detach, _detach_, is_contiguous
-from .view import copied as rearranged
 
 # Conversions that raise no flags of floating point, and keep the order in memory: those of the compiled loop, or a few.
 _TO_DTYPE = "device is None and memory_format is None and dtype is not None and input._a.flags.c_contiguous"

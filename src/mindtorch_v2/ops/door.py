@@ -13,7 +13,7 @@ from ..autograd.engine import door
 from ..autograd.grad_mode import is_grad_enabled
 from ..autograd.node import AccumulateGrad, Node
 from ..kernels.reduce import sum as sum_array
-from . import arithmetic, creation, inner, join, part, view
+from . import arithmetic, copies, creation, inner, join, part, view
 from .convert import to_dtype
 from .reduce import F32, _sum_dim
 
@@ -66,8 +66,8 @@ door.add = arithmetic.add.function
 door.add_ = arithmetic.add_.function
 door.sum_to = _sum_to
 door.cast = _cast
-door.detach = view._detach.function
-door.clone = view.clone
+door.detach = copies._detach.function
+door.clone = copies.clone
 door.copy_like = _copy_like
 door.copy_strided = _copy_strided
 door.copy_ = creation._copy_.function
@@ -81,4 +81,4 @@ door.intern_tensors = _inputs.intern_tensors
 door.intern_arguments = _inputs.intern_arguments
 
 if _tap.HELPER is not None:
-    _tap.HELPER.connect_detach(view._detach.event)
+    _tap.HELPER.connect_detach(copies._detach.event)

@@ -13,12 +13,12 @@ from .._errors import wrap_dim
 from .._front import front
 from .._op import composite, op
 from .convert import to_dtype
+from .copies import clone
 from .creation import _OPTIONS
 from .join import cat
 from .padding import constant_pad_nd, pad
 from .ranges import arange
 from .reform import view_as_real
-from .view import clone
 
 # How a transform is scaled: not at all, by the root of its length, by its length.
 NONE, BY_ROOT_N, BY_N = 0, 1, 2

@@ -19,7 +19,8 @@ from ..kernels.compiled import C
 from . import creation
 from .arithmetic import floor_divide
 from .convert import tensor
-from .view import broadcast_to, clone, expand, reshape
+from .copies import clone
+from .view import broadcast_to, expand, reshape
 
 
 def zeros_of(g: Tensor, sizes: tuple[int, ...]) -> Tensor:

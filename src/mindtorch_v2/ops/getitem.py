@@ -20,11 +20,12 @@ from ..kernels import advanced as kernels
 from ..kernels.compiled import unsqueezed
 from ..kernels.fitting import fitting
 from . import creation
+from .copies import alias_of
 from .index import index as index_op
 from .index import index_put_
 from .index_parts import BASIC, checked, selected, sliced, taken_apart
 from .part import select
-from .view import _view, alias_of, expand, unsqueeze
+from .view import _view, expand, unsqueeze
 
 copy_ = creation._copy_.function
 fill_ = creation.fill_

@@ -14,8 +14,9 @@ from .._tensor import Tensor, make
 from ..kernels import advanced as kernels
 from . import creation, inner
 from .convert import item
+from .copies import clone
 from .permute import permute
-from .view import clone, expand, reshape, unsqueeze
+from .view import expand, reshape, unsqueeze
 
 _BOOL, _I64 = np.dtype(np.bool_), np.dtype(np.int64)
 

@@ -25,9 +25,10 @@ from ..kernels.passes import FLOATS
 from ..kernels.passes import where as choose
 from . import creation
 from .convert import item
+from .copies import _clone, clone
 from .index import warn_bytes
 from .split import unbind
-from .view import _clone, clone, expand, reshape
+from .view import expand, reshape
 
 # --- where ------------------------------------------------------------------------------------------------------------
 

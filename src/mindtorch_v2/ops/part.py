@@ -15,7 +15,7 @@ from .._op import composite, explicit, op, view
 from .._tensor import Tensor, address, memory_owner
 from ..kernels.compiled import C, looked_at
 from . import creation, ranges
-from .view import clone
+from .copies import clone
 
 ALL = slice(None)
 copy_ = creation._copy_.function

@@ -22,6 +22,7 @@ from ..autograd.node import AccumulateGrad, Node
 from . import part, permute
 from . import view as views
 from .complex import conj, neg_view
+from .copies import copied
 from .permute import matrix_like
 from .view import sizes_of
 
@@ -144,7 +145,7 @@ def _resize_(self: Tensor, size: Any, memory_format: Any) -> Tensor:
         array = resized(self._a, shape)
         (look_at if memory_owner(array) is memory_owner(self._a) else move_to)(self, array)
     if memory_format not in (None, _device.contiguous_format, _device.preserve_format):
-        look_at(self, views.copied(self._a, memory_format))
+        look_at(self, copied(self._a, memory_format))
     bump(self)
     return self
 

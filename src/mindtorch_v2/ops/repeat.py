@@ -15,8 +15,9 @@ from .._meta import MetaArray, meta
 from .._op import composite, op
 from .._tensor import Tensor
 from ..kernels.compiled import C
+from .copies import clone
 from .permute import transpose
-from .view import clone, expand, flatten, reshape, sizes_of, unsqueeze
+from .view import expand, flatten, reshape, sizes_of, unsqueeze
 
 # --- repeat -----------------------------------------------------------------------------------------------------------
 

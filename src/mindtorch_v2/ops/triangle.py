@@ -20,9 +20,10 @@ from ..kernels.fitting import fitting
 from ..kernels.passes import NUMBERS
 from . import creation
 from .convert import item
+from .copies import contiguous
 from .matrix import graph_wanted
 from .part import diagonal, diagonal_array, written
-from .view import _view, contiguous, unsqueeze
+from .view import _view, unsqueeze
 from .view_copy import diagonal_copy
 
 # --- diagonals --------------------------------------------------------------------------------------------------------

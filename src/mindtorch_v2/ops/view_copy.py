@@ -8,9 +8,9 @@ from .._dtype import dtype as DType
 from .._front import front
 from .._op import Op, composite
 from .._tensor import Tensor
-from . import part, permute, reform, split
+from . import copies, part, permute, reform, split
 from . import view as views
-from .view import clone
+from .copies import clone
 
 
 def _copying(row: Op) -> Op:
@@ -30,9 +30,9 @@ def _copying(row: Op) -> Op:
     return Op(schema, None, calls=body, formulas=row.formulas, node=f"{row.node_name}_copy", method=False)
 
 
-alias_copy = _copying(views._alias).function
+alias_copy = _copying(copies._alias).function
 as_strided_copy = _copying(part._as_strided).function
-detach_copy = _copying(views._detach).function
+detach_copy = _copying(copies._detach).function
 diagonal_copy = _copying(part._diagonal).function
 expand_copy = _copying(views.expand_row).function
 permute_copy = _copying(permute._permute).function

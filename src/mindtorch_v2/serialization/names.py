@@ -9,11 +9,11 @@ from typing import Any
 
 from .. import _device, _dtype, _legacy
 from .._dtype import dtype as DType
-from .._methods import TypedStorage, UntypedStorage
 from .._missing import PACKAGE, message, missing_module
 from .._size import Size
+from .._storages import TypedStorage, UntypedStorage
 from .._tensor import Parameter, Tensor, _MetaParameter, _MetaTensor
-from ..ops.random import Generator
+from ..ops.seeds import Generator
 from .rebuild import REBUILD, STORAGE_TYPES, UNTYPED, StorageType, _get_layout, _rebuild_from_type_v2
 
 _DTYPES = {f"torch.{d.name}": d for d in _dtype.FROM_NUMPY.values()}

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _device, _dtype
 from .._dtype import dtype as DType
 from .._meta import MetaArray, meta
-from .._methods import TypedStorage, UntypedStorage
+from .._storages import TypedStorage, UntypedStorage
 from .._tensor import Parameter, Tensor, address, element_strides, make, memory_owner, new, settle_class
 from ..sparse import SparseTensor, sparse_coo_tensor, sparse_csr_tensor
 

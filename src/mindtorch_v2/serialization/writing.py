@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from .._device import _Constant
-from .._methods import UntypedStorage
+from .._storages import UntypedStorage
 from .._tensor import Tensor
 from ..sparse import SparseTensor
 from . import names

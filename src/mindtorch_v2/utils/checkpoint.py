@@ -16,7 +16,7 @@ from ..autograd.entry import backward as _backward
 from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, is_grad_enabled
 from ..autograd.graph import saved_tensors_hooks
-from ..ops.random import get_rng_state, set_rng_state
+from ..ops.seeds import get_rng_state, set_rng_state
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 from ..._dtype import float64, int64
 from ...ops.convert import as_tensor
 from ...ops.creation import empty
-from ...ops.random import Generator, _multinomial, randint, random_, randperm
+from ...ops.random import _multinomial, randint, random_, randperm
+from ...ops.seeds import Generator
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import _tap
-from ...ops.random import manual_seed
+from ...ops.seeds import manual_seed
 from .dataset import IterableDataset
 from .graph_settings import apply_sharding, seeded
 
