@@ -231,12 +231,7 @@ def run_in_place(op: Op, given: tuple[Any, ...]) -> None:
     if op.calls is not None and _tap.SLOT.recorder is not None:
         if op.base is not None and op.rule is not None:
             _check_in_place(op.base, given)
-        building = grad_mode.is_grad_enabled()
-        try:
-            grad_mode.set_enabled(False)
-            op.calls(*given)
-        finally:
-            grad_mode.set_enabled(building)
+        grad_mode.without_graph(op.calls, *given)
         return
     if op.base is None:
         assert op.kernel is not None

@@ -285,9 +285,8 @@ def finish_single(lines: Lines, op: Any, flags: int, numbers: frozenset[str] = f
     """Wrap `r0` into a tensor, with its node if one is needed, and return it."""
     if not op.takes_tensors:  # a factory, whose result may live on meta
         if flags & _tap.MEMORY and op.calls is not None:
-            lines.add(
-                "return got"
-            )  # a body of ops has made its tensor already; another one would count its memory twice
+            # A body of ops has made its tensor already; another one would count its memory twice.
+            lines.add("return got")
         elif _tap.HELPER is not None and not flags & _tap.MEMORY:
             lines.add("return WRAP(r0) if type(r0) is ndarray and not INFERRING else MAKE(r0)")
         else:

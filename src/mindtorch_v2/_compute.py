@@ -67,13 +67,8 @@ def compute(op: Op, given: tuple[Any, ...]) -> Any:
     if (op.rule is None and op.kernel is None) or (op.calls is not None and _tap.SLOT.recorder is not None):
         if op.rule is not None:
             elementwise_types(op, given)  # the ops it consists of may take what it does not
-        building = grad_mode.is_grad_enabled()
-        try:
-            grad_mode.set_enabled(False)
-            assert op.calls is not None
-            got = op.calls(*given)
-        finally:
-            grad_mode.set_enabled(building)
+        assert op.calls is not None
+        got = grad_mode.without_graph(op.calls, *given)
         return got._a if isinstance(got, Tensor) else [t._a for t in got]
     assert op.kernel is not None
     if op.dense and _tap.SLOT.recorder is not None:
@@ -85,12 +80,7 @@ def compute(op: Op, given: tuple[Any, ...]) -> Any:
 
 def dense(t: Tensor) -> Tensor:
     """A tensor laid out in memory in order, by an op that no graph knows of."""
-    building = grad_mode.is_grad_enabled()
-    try:
-        grad_mode.set_enabled(False)
-        laid_out: Tensor = t.contiguous()
-    finally:
-        grad_mode.set_enabled(building)
+    laid_out: Tensor = grad_mode.without_graph(t.contiguous)
     return laid_out
 
 

@@ -241,16 +241,19 @@ def fill() -> None:
     if _tap.HELPER is None:
         _count_ends()
     else:
-        _tap.HELPER.connect(
-            make_lane=_tap.current_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
-            tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node, view=View, composed=graph.composed,
-            view_version=view_version, leaf=AccumulateGrad, output=Output, unwatched=Unwatched, live=graph.live,
-        )  # fmt: skip
-        NAMESPACE.update(
-            BEGIN=_tap.HELPER.begin, BEGIN_WITH=_tap.HELPER.begin_with, END=_tap.HELPER.end, COUNT=_tap.HELPER.count,
-            NODE=_tap.HELPER.node, WRAP=_tap.HELPER.wrap, WRAP_COUNTED=_tap.HELPER.wrap_counted, LOOK=_tap.HELPER.look,
-            LIVE=_tap.HELPER.live,
-            LOOK_AT_PARTS=_tap.HELPER.look_at_parts, OUTPUTS=_tap.HELPER.attach,
-            ALL_PLAIN=_tap.HELPER.all_plain, WATCHED=_tap.HELPER.watched, HUSH=_tap.HELPER.hush, SPEAK=_tap.HELPER.speak,
-            UNGRAPHED=grad_mode.without_graph,
-        )  # fmt: skip
+        _connect(_tap.HELPER)
+
+
+def _connect(helper: Any) -> None:
+    """Hand the compiled helper what it looks at, and generated code what it does."""
+    helper.connect(
+        make_lane=_tap.current_lane, inputs_id=inputs_id, constants=(dtype, device, layout, memory_format),
+        tensor=Tensor, parameter=Parameter, ndarray=np.ndarray, node=Node, view=View, composed=graph.composed,
+        view_version=view_version, leaf=AccumulateGrad, output=Output, unwatched=Unwatched, live=graph.live,
+    )  # fmt: skip
+    NAMESPACE.update(
+        BEGIN=helper.begin, BEGIN_WITH=helper.begin_with, END=helper.end, COUNT=helper.count, NODE=helper.node,
+        WRAP=helper.wrap, WRAP_COUNTED=helper.wrap_counted, LOOK=helper.look, LOOK_AT_PARTS=helper.look_at_parts,
+        LIVE=helper.live, OUTPUTS=helper.attach, ALL_PLAIN=helper.all_plain, WATCHED=helper.watched, HUSH=helper.hush,
+        SPEAK=helper.speak, UNGRAPHED=grad_mode.without_graph,
+    )  # fmt: skip

@@ -49,8 +49,8 @@ class Op:
         # Recorded, its first argument is laid out in memory by an op, unless it is in order or this says so of its array.
         dense: bool | Callable[[Any], bool] = False,
         fast: tuple[str, Callable[..., Any]] | None = None,  # a condition in generated code, and the kernel for it
-        asked: Callable[..., Any]
-        | None = None,  # a compiled function before the kernel, None from which leaves it to that
+        # A compiled function before the kernel, None from which leaves it to that.
+        asked: Callable[..., Any] | None = None,
         takes: str = _forward.ALL_KINDS,
         label: str | None = None,
         check: Callable[..., None] | None = None,

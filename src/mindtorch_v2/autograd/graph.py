@@ -277,12 +277,7 @@ def cloned_before_change(t: Tensor, keep: bool) -> Tensor:
     """`before_change`, the copy being an op that is recorded."""
     stand_in = before_change(t, False)
     if keep:
-        building = grad_mode.is_grad_enabled()
-        try:
-            grad_mode.set_enabled(False)
-            stand_in._a = door.clone(t)._a
-        finally:
-            grad_mode.set_enabled(building)
+        stand_in._a = grad_mode.without_graph(door.clone, t)._a
     return stand_in
 
 

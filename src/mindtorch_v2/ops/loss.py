@@ -249,7 +249,7 @@ def _huber_array(x: Any, target: Any, reduction: int, delta: float) -> Any:
 
 huber_loss = op(
     "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
-    calls=lambda self, target, reduction, delta: reduce_loss(
+    calls=lambda self, target, reduction, delta: _reduced_inside(
         make(_huber_array(self._a, target._a, NONE, delta)), reduction
     ),
     self=lambda g, self, target, reduction, delta: huber_loss_backward(g, self, target, reduction, delta),
@@ -356,7 +356,7 @@ binary_cross_entropy_backward = op(
 
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-    calls=lambda self, target, weight, reduction: reduce_loss(
+    calls=lambda self, target, weight, reduction: _reduced_inside(
         make(_cross_entropy_array(self._a, target._a, None if weight is None else weight._a, NONE)), reduction
     ),
     self=lambda g, self, target, weight, reduction: binary_cross_entropy_backward(g, self, target, weight, reduction),
