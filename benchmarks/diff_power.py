@@ -17,10 +17,10 @@ import numpy as np
 
 import harness  # keeps BLAS to one thread
 import mindtorch_v2 as torch
-from mindtorch_v2 import _tap
+from mindtorch_v2.core import tap
 from mindtorch_v2.profiler import profile, schedule
-from mindtorch_v2.profiler.capture import Capture, Track
-from mindtorch_v2.profiler.diff import SLOWER, compare
+from mindtorch_v2.profiler.analyse.diff import SLOWER, compare
+from mindtorch_v2.profiler.capture.capture import Capture, Track
 
 NAMES = "exp exp2 log log2 log10 sin cos tan tanh sqrt asin acos atan sinh cosh asinh atanh log1p expm1 reciprocal"
 OP_NS = 60_000
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--wall", action="store_true", help="wall clock instead of CPU time")
     options = parser.parse_args()
     if not options.wall:
-        _tap.set_clock(time.thread_time_ns)
+        tap.set_clock(time.thread_time_ns)
     random = np.random.default_rng(0)
     numbers = sizes()
     tensors = inputs(numbers)

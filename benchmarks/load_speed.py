@@ -37,7 +37,7 @@ if sys.argv[2] == "json":
     with open(sys.argv[1]) as file:
         kept = json.load(file)
 else:
-    kept = mindtorch_v2.profiler.load(sys.argv[1])
+    kept = mindtorch_v2.profiler.api.load(sys.argv[1])
 print(json.dumps([time.process_time() - began, peak() - before]))
 """
 # Each round of the loop above leaves about 90 events in a trace.

@@ -179,8 +179,8 @@ def scale() -> tuple[list[Row], list[Row]]:
 def off_cost() -> list[Row]:
     """The same op generated with and without the line that looks for a recorder."""
     package = packages()[OURS]
-    from_package = __import__("mindtorch_v2._functions", fromlist=["_functions"])
-    codegen = __import__("mindtorch_v2._codegen", fromlist=["_codegen"])
+    from_package = __import__("mindtorch_v2.dispatch.functions", fromlist=["_functions"])
+    codegen = __import__("mindtorch_v2.dispatch.codegen", fromlist=["_codegen"])
     package.ones((4, 4)) + package.ones((4, 4))
     text = from_package.source(from_package.OPS["add.Tensor"])
     bare = "\n".join(line for line in text.splitlines() if "if HOOK:" not in line) + "\n"
@@ -210,7 +210,7 @@ def frames_to(depth: int) -> int:
 def stacks() -> list[Row]:
     """A stack of eight frames, walked and interned; and all that stacks add to an op there, Python functions timed."""
     package = packages()[OURS]
-    recorder = __import__("mindtorch_v2.profiler.recorder", fromlist=["recorder"]).RECORDER
+    recorder = __import__("mindtorch_v2.profiler.record.recorder", fromlist=["recorder"]).RECORDER
     x = package.ones((4, 4))
 
     def walk() -> float:

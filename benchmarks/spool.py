@@ -16,16 +16,16 @@ CHILD = """
 import gc, json, resource, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 import mindtorch_v2 as torch
-from mindtorch_v2 import _tap
+from mindtorch_v2.core import tap
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.recorder import RECORDER
+from mindtorch_v2.profiler.record.recorder import RECORDER
 mode, count, path = sys.argv[1], int(sys.argv[2]), sys.argv[3] or None
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
 def feed(count):
-    lane, clock, event = RECORDER.own_lane(), _tap.clock, _tap.event_id("aten::add")
+    lane, clock, event = RECORDER.own_lane(), tap.clock, tap.event_id("aten::add")
     write = lane.write
     for _ in range(count):
         start = clock()
@@ -74,7 +74,7 @@ def child(mode: str, count: int, path: str) -> dict[str, float]:
 
 def counted(path: str) -> tuple[int, bool]:
     """How many rows a spool holds, and whether it ended in order."""
-    stored = __import__("mindtorch_v2.profiler.stored", fromlist=["stored"])
+    stored = __import__("mindtorch_v2.profiler.capture.stored", fromlist=["stored"])
     contents = stored.Contents(path)
     rows = sum(
         chunk.count for window in contents.windows.values() for chunks in window.rows.values() for chunk in chunks

@@ -1,4 +1,4 @@
-"""Fits the approximations behind the special functions and writes them to kernels/special_tables.py.
+"""Fits the approximations behind the special functions and writes them to kernels/special/tables.py.
 
 Needs mpmath. Each fit names a smooth part of a special function, the interval it is wanted on and the degrees of a
 rational function; Remez' exchange finds the coefficients with the smallest largest error, in 70 digits.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mpmath as mp
 from mpmath import besseli, besselj, besselk, bessely, euler, exp, log, loggamma, mpf, pi, psi, sqrt
 
-TARGET = Path(__file__).parents[1] / "src" / "mindtorch_v2" / "kernels" / "special_tables.py"
+TARGET = Path(__file__).parents[1] / "src" / "mindtorch_v2" / "kernels" / "special" / "tables.py"
 
 HEADER = '''"""Coefficients of the special functions, lowest power first, as tools/fit_special.py writes them.
 

@@ -8,9 +8,22 @@ from __future__ import annotations
 import math as _math
 import sys as _sys
 
-from . import _bind, _operators, ops
-from ._allocator import keep_freed_memory as _keep_freed_memory
-from ._asserts import (
+from . import ops
+from .autograd import methods as _autograd_methods
+from .autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .binding import operators as _operators
+from .binding import public as _bind
+from .binding.methods import from_dlpack
+from .binding.storage import TypedStorage, UntypedStorage
+from .core.allocator import keep_freed_memory as _keep_freed_memory
+from .core.asserts import (
     _assert,
     _check,
     _check_index,
@@ -19,7 +32,7 @@ from ._asserts import (
     _check_type,
     _check_value,
 )
-from ._device import (
+from .core.device import (
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -32,8 +45,8 @@ from ._device import (
     sparse_csr,
     strided,
 )
-from ._device import default_device as get_default_device
-from ._dtype import (
+from .core.device import default_device as get_default_device
+from .core.dtype import (
     bfloat16,
     can_cast,
     complex64,
@@ -58,10 +71,9 @@ from ._dtype import (
     uint32,
     uint64,
 )
-from ._errors import OutOfMemoryError
-from ._floating import silence_own_warnings as _silence_own_warnings
-from ._methods import from_dlpack
-from ._size import (
+from .core.errors import OutOfMemoryError
+from .core.printing import set_printoptions
+from .core.size import (
     Size,
     SymBool,
     SymFloat,
@@ -75,20 +87,18 @@ from ._size import (
     sym_sqrt,
     sym_sum,
 )
-from ._storages import TypedStorage, UntypedStorage
-from ._tensor import Parameter as _Parameter
-from ._tensor import Tensor
-from ._tensor_str import set_printoptions
-from .autograd import methods as _autograd_methods
-from .autograd.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
+from .core.tensor import Parameter as _Parameter
+from .core.tensor import Tensor
+from .kernels.floating import silence_own_warnings as _silence_own_warnings
+from .ops.creation.seeds import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
 )
-from .ops.seeds import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 float = float32
 double = float64
@@ -98,7 +108,7 @@ int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
-from ._dtype import bool_ as bool
+from .core.dtype import bool_ as bool
 
 legacy_contiguous_format = contiguous_format
 
@@ -110,16 +120,21 @@ globals().update(_public)
 _bind.bind_methods(_public)
 _operators.bind_operators()
 
-from . import _legacy, _missing, _settings, amp, autograd, random, sparse, version
-from ._settings import *  # noqa: F403
-from .compiler import compile
+from . import amp, autograd, random, sparse, version
+from .binding import legacy as _legacy
+from .binding import reductions as _reductions
+from .compat.compiler import compile
+from .core import missing as _missing
+from .kernels import settings as _settings
+from .kernels.settings import *  # noqa: F403
 from .torch_version import TorchVersion as TorchVersion
 
 sparse.bind()
 globals().update(_legacy.NAMES)
 globals().update(amp.autocast_mode.NAMES)
 
-_silence_own_warnings()
+_reductions.init_reductions()
+_silence_own_warnings("mindtorch_v2")
 _keep_freed_memory()
 
 __version__ = TorchVersion(version.__version__)

@@ -2,7 +2,7 @@
 
 import sys
 
-from ._launcher import main
+from .launch.launcher import main
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .ops.join import cat
+from .ops.shape.join import cat
 from .serialization.rebuild import _rebuild_parameter, _rebuild_sparse_tensor, _rebuild_tensor, _rebuild_tensor_v2
 from .utils.data.worker import ExceptionWrapper
 

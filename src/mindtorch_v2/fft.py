@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._op import OPS
-from .ops import fourier
+from .dispatch.op import OPS
+from .ops.linalg import fourier
 
 _NAMES = (
     "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn fftshift "
@@ -18,14 +18,14 @@ def fftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, devic
             layout: Any = None) -> Any:  # fmt: skip
     """The frequencies of a transform of length n."""
     made = fourier.fftfreq(n, d, dtype=dtype, device=device)
-    return made.requires_grad_() if requires_grad else made
+    return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
              layout: Any = None) -> Any:  # fmt: skip
     """The frequencies of a real transform of length n."""
     made = fourier.rfftfreq(n, d, dtype=dtype, device=device)
-    return made.requires_grad_() if requires_grad else made
+    return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 __all__ = [*_NAMES, "fftfreq", "rfftfreq"]

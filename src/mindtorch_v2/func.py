@@ -13,15 +13,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._tensor import Tensor
 from .autograd.entry import grad as _gradients
 from .autograd.function import PUSHING
 from .autograd.grad_mode import enable_grad, is_grad_enabled
+from .core.tensor import Tensor
 from .nn.modules.batchnorm import _BatchNorm
 from .nn.utils.stateless import _functional_call
-from .ops.creation import zeros_like
-from .ops.join import stack
-from .ops.seeds import get_rng_state, set_rng_state
+from .ops.creation.fill import zeros_like
+from .ops.creation.seeds import get_rng_state, set_rng_state
+from .ops.shape.join import stack
 from .utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 
 Function = Callable[..., Any]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any
 
-from . import _tap
-from ._inputs import describe_inputs, inputs_id
-from ._schema import Argument, parse
-from ._tensor import Tensor, storage_of
 from .autograd import grad_mode
 from .autograd.function import Function
-from .ops.namespace import REGISTERED
+from .core import tap
+from .core.tensor import Tensor, storage_of
+from .dispatch.inputs import describe_inputs, inputs_id
+from .dispatch.schema import Argument, parse
+from .ops.namespace import REGISTERED, ByName
 
 # What an operator says of itself; a compiler would read it.
 Tag = IntEnum(
@@ -49,7 +49,7 @@ def _signature(schema: str) -> inspect.Signature | None:
         return None
 
 
-def _described(key: Any) -> _tap.InputRecord:
+def _described(key: Any) -> tap.InputRecord:
     """Inputs of an operator that programs define: each is of the type of what is given."""
     return describe_inputs(tuple(Argument("input", _type_of(part), False, None, False) for part in key), key)
 
@@ -62,11 +62,12 @@ def _type_of(part: Any) -> str:
     return str(part[1].__name__)
 
 
-class CustomOpPacket:
+class CustomOpPacket(ByName):
     """All overloads of an operator that a program defines; calling it picks the first that fits."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, namespace: str, name: str) -> None:
         self.__name__ = name
+        self._path = f"{namespace}.{name}"
         self._overloads: dict[str, CustomOpDef] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,22 +75,25 @@ class CustomOpPacket:
         return (found or list(self._overloads.values()))[0](*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{next(iter(self._overloads.values())).path}')>"
+        return f"<OpOverloadPacket(op='{self._path}')>"
 
     def overloads(self) -> list[str]:
         return list(self._overloads)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._overloads:
-            raise AttributeError(f"operator {self.__name__} has no overload {name!r}; it has {self.overloads()}")
-        return self._overloads[name]
+        overloads = self.__dict__.get("_overloads", {})
+        if name not in overloads:
+            raise AttributeError(
+                f"operator {self.__dict__.get('__name__')} has no overload {name!r}; it has {list(overloads)}"
+            )
+        return overloads[name]
 
 
 _OWN_KINDS = {None, "cpu", "CPU", "default", "CompositeExplicitAutograd"}
 _COMPOSED_KINDS = {"CompositeImplicitAutograd", "Autograd", "AutogradCPU"}
 
 
-class CustomOpDef:
+class CustomOpDef(ByName):
     """An operator made from a Python function; its gradient, if it has one, is a Python function too.
 
     An opaque one is differentiated by that alone. Of others autograd sees the ops that their function calls.
@@ -109,7 +113,9 @@ class CustomOpDef:
         self._setup: Callable[..., Any] | None = None
         namespace, self.__name__, overload = _split(qualname)
         self._names = namespace, self.__name__, overload
-        packet: Any = REGISTERED.setdefault(namespace, {}).setdefault(self.__name__, CustomOpPacket(self.__name__))
+        self._path = ".".join(self._names)
+        known = REGISTERED.setdefault(namespace, {})
+        packet: Any = known.setdefault(self.__name__, CustomOpPacket(namespace, self.__name__))
         packet._overloads[overload] = self
         self._arguments = _signature(schema) if schema else None
         self._event = 0
@@ -145,15 +151,15 @@ class CustomOpDef:
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
-    def _region(self, args: Any, kwargs: Any) -> _tap.region:
+    def _region(self, args: Any, kwargs: Any) -> tap.region:
         """What a call is recorded as."""
         if not self._event:
             namespace, name, overload = self._names
             name_of_overload = "" if overload == "default" else overload
-            self._event = _tap.register_event(f"{namespace}::{name}", name_of_overload, describe=_described)
-        seq = _tap.NAMESPACE["SEQ"] if grad_mode.is_grad_enabled() else -1
-        shown = self._bound(args, kwargs) if _tap.SLOT.flags & _tap.SHAPES else None
-        return _tap.region(self._event, seq, inputs_id(shown, True) if shown else 0)
+            self._event = tap.register_event(f"{namespace}::{name}", name_of_overload, describe=_described)
+        seq = tap.NAMESPACE["SEQ"] if grad_mode.is_grad_enabled() else -1
+        shown = self._bound(args, kwargs) if tap.SLOT.flags & tap.SHAPES else None
+        return tap.region(self._event, seq, inputs_id(shown, True) if shown else 0)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
@@ -161,7 +167,7 @@ class CustomOpDef:
         return self._function(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _tap.SLOT.recorder is None:
+        if tap.SLOT.recorder is None:
             return self._call(args, kwargs)
         with self._region(args, kwargs):
             return self._call(args, kwargs)

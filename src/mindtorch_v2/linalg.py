@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ._errors import LinAlgError
-from ._front import FRONTS
-from ._op import OPS
+from .core.errors import LinAlgError
+from .dispatch.front import FRONTS
+from .dispatch.op import OPS
 
 _NAMES = (
     "cholesky cholesky_ex cond cross det diagonal eig eigh eigvals eigvalsh householder_product inv inv_ex ldl_factor "

@@ -9,16 +9,16 @@ import builtins
 import math
 from typing import Any
 
-from ._dtype import float32, iinfo
-from ._dtype import int64 as _int64
-from ._errors import wrap_dim
-from ._tensor import Tensor
-from .ops.arithmetic import maximum as _maximum
-from .ops.creation import full, ones
-from .ops.mask import where
-from .ops.reduce import vector_norm
-from .ops.softmax import log_softmax as _log_softmax
-from .ops.softmax import softmax as _softmax
+from .core.dtype import float32, iinfo
+from .core.dtype import int64 as _int64
+from .core.errors import wrap_dim
+from .core.tensor import Tensor
+from .ops.creation.fill import full, ones
+from .ops.indexing.mask import where
+from .ops.network.softmax import log_softmax as _log_softmax
+from .ops.network.softmax import softmax as _softmax
+from .ops.pointwise.extremes import maximum as _maximum
+from .ops.reduction.reduce import vector_norm
 
 # --- masks ------------------------------------------------------------------------------------------------------------
 

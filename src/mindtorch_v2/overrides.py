@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._tensor import Tensor
 from .autograd.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
+from .core.missing import is_ours
+from .core.tensor import Tensor
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -29,7 +30,7 @@ def is_tensor_method_or_property(func: Any) -> bool:
 def resolve_name(f: Any) -> str:
     """`torch.add`, `torch.Tensor.view`, … for a function that a mode was offered."""
     name = getattr(f, "__name__", str(f))
-    return f"torch.{name}" if getattr(f, "__module__", "").startswith("mindtorch_v2") else name
+    return f"torch.{name}" if is_ours(getattr(f, "__module__", None) or "") else name
 
 
 def wrap_torch_function(dispatcher: Any) -> Any:

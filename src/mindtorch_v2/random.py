@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .ops.seeds import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .ops.creation.seeds import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 
 @contextmanager

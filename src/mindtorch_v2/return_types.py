@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._compute import result_type
-from ._missing import message
-from ._op import OPS
+from .core.missing import message
+from .dispatch.compute import result_type
+from .dispatch.op import OPS
 
 
 def _named() -> dict[str, Any]:

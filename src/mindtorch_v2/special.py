@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._bind import public_functions
+from .binding.public import public_functions
 
 
 def _functions() -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import IO, Any, TypeAlias
 
-from ._device import device
-from ._dtype import dtype
-from ._size import Size
-from ._storages import UntypedStorage as Storage
-from ._tensor import Tensor
+from .binding.storage import UntypedStorage as Storage
+from .core.device import device
+from .core.dtype import dtype
+from .core.size import Size
+from .core.tensor import Tensor
 
 Number: TypeAlias = int | float | bool
 Device: TypeAlias = device | str | int | None

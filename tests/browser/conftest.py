@@ -10,8 +10,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 import report_captures as captures
-from mindtorch_v2.profiler.capture import Capture
-from mindtorch_v2.profiler.load import load
+from mindtorch_v2.profiler.api.load import load
+from mindtorch_v2.profiler.capture.capture import Capture
 from mindtorch_v2.profiler.report import write_report
 
 DATA = Path(__file__).parent / "data"

@@ -9,11 +9,11 @@ from selenium.webdriver import ActionChains, Keys
 
 import report_captures as captures
 from conftest import TORCH_TRACE, Page
-from mindtorch_v2.profiler.averages import Grouping, average_views
-from mindtorch_v2.profiler.capture import Capture
-from mindtorch_v2.profiler.events import View
-from mindtorch_v2.profiler.load import load
-from mindtorch_v2.profiler.metrics import Metrics
+from mindtorch_v2.profiler.analyse.averages import Grouping, average_views
+from mindtorch_v2.profiler.analyse.events import View
+from mindtorch_v2.profiler.analyse.metrics import Metrics
+from mindtorch_v2.profiler.api.load import load
+from mindtorch_v2.profiler.capture.capture import Capture
 
 
 def column(page: Page, number: int) -> list[str]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mindtorch_v2 import _tap
-from mindtorch_v2.profiler.recorder import RECORDER
+from mindtorch_v2.core import tap
+from mindtorch_v2.profiler.record.recorder import RECORDER
 
 
 class Clock:
@@ -23,31 +23,31 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Iterator[Clock]:
-    real = _tap.NAMESPACE["clock"]
+    real = tap.NAMESPACE["clock"]
     fake = Clock()
-    _tap.set_clock(fake)
+    tap.set_clock(fake)
     try:
         yield fake
     finally:
-        _tap.set_clock(real)
+        tap.set_clock(real)
 
 
-def op(name: str, shapes: list[tuple[int, ...]] | None = None, seq: int = -1, scope: int = 0) -> _tap.region:
+def op(name: str, shapes: list[tuple[int, ...]] | None = None, seq: int = -1, scope: int = 0) -> tap.region:
     """A region that looks like an op."""
     inputs = 0
-    if shapes is not None and _tap.SLOT.flags & _tap.SHAPES:
+    if shapes is not None and tap.SLOT.flags & tap.SHAPES:
         count = len(shapes)
-        key = _tap.InputRecord(tuple(shapes), tuple(shapes), ("float",) * count, (None,) * count)  # type: ignore[arg-type]
-        inputs = _tap.intern_inputs(key)
-    return _tap.region(_tap.event_id(name, scope), seq, inputs)
+        key = tap.InputRecord(tuple(shapes), tuple(shapes), ("float",) * count, (None,) * count)  # type: ignore[arg-type]
+        inputs = tap.intern_inputs(key)
+    return tap.region(tap.event_id(name, scope), seq, inputs)
 
 
 def allocate(nbytes: int, address: int) -> None:
-    if _tap.SLOT.recorder is not None and _tap.SLOT.flags & _tap.MEMORY:
+    if tap.SLOT.recorder is not None and tap.SLOT.flags & tap.MEMORY:
         RECORDER.allocated(nbytes, address)
 
 
 def free(nbytes: int, address: int) -> None:
-    lane = _tap.current_lane()
+    lane = tap.current_lane()
     if lane is not None:
-        lane.note((_tap.clock(), -nbytes, address))
+        lane.note((tap.clock(), -nbytes, address))

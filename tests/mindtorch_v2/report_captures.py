@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from mindtorch_v2 import _tap
-from mindtorch_v2.profiler.capture import CPU_OP, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
-from mindtorch_v2.profiler.config import RecordOptions
+from mindtorch_v2.core import tap
+from mindtorch_v2.profiler.capture.capture import CPU_OP, PYTHON_FUNCTION, USER_ANNOTATION, Capture, Kind, Track
+from mindtorch_v2.profiler.record.config import RecordOptions
 
 HOSTILE = [
     "</script><script>window.hacked=1</script>",
@@ -54,12 +54,12 @@ class Builder:
 
     def shapes(self, *shapes: list[int]) -> int:
         count = len(shapes)
-        self.inputs.append(_tap.InputRecord(list(shapes), list(shapes), ["float"] * count, [None] * count))
+        self.inputs.append(tap.InputRecord(list(shapes), list(shapes), ["float"] * count, [None] * count))
         return len(self.inputs) - 1
 
     def cast(self, shape: list[int], source: str, target: int) -> int:
         """Inputs of a dtype cast."""
-        self.inputs.append(_tap.InputRecord([shape, []], [shape, []], [source, "Scalar"], [None, target]))
+        self.inputs.append(tap.InputRecord([shape, []], [shape, []], [source, "Scalar"], [None, target]))
         return len(self.inputs) - 1
 
     def stack(self, *frames: str) -> int:

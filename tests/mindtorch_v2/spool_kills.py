@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mindtorch_v2.profiler import recover
-from mindtorch_v2.profiler.capture import Capture
+from mindtorch_v2.profiler.capture.capture import Capture
 
 # Counts its steps in a file that outlives it, and says when the spool holds a whole one; from then on it may be killed.
 # Of two flushes that end after a step, the second has also begun after it.
@@ -37,7 +37,7 @@ try:
             with record_function("step"):
                 (x * x).sum().backward()
             steps += 1
-            os.pwrite(counter, struct.pack("<qq", steps, torch._tap.clock()), 0)
+            os.pwrite(counter, struct.pack("<qq", steps, torch.core.tap.clock()), 0)
             if steps == 1:
                 first = flushes()
             if extra or flushes() >= first + 2:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mindtorch_v2 import _tap
-from mindtorch_v2.profiler.capture import Capture, Kinds, Track
-from mindtorch_v2.profiler.config import RecordOptions
-from mindtorch_v2.profiler.frames import StackReader
-from mindtorch_v2.profiler.recorder import StackTable
+from mindtorch_v2.core import tap
+from mindtorch_v2.profiler.capture.capture import Capture, Kinds, Track
+from mindtorch_v2.profiler.record.config import RecordOptions
+from mindtorch_v2.profiler.record.frames import StackReader
+from mindtorch_v2.profiler.record.recorder import StackTable
 
 OPS = 20
 STEPS = 50
@@ -37,13 +37,13 @@ def durations(
 def capture_of(took_ns: NDArray[np.float64], names: list[str] = NAMES, steps: bool = True) -> Capture:
     """A capture with one step a row of `took_ns` and, one after the other, one op a column."""
     count, ops = took_ns.shape
-    kinds = np.array([_tap.event_id(name) for name in names], np.int32)
+    kinds = np.array([tap.event_id(name) for name in names], np.int32)
     ends = np.cumsum(np.rint(np.concatenate([took_ns, np.full((count, 1), 5000.0)], axis=1)).astype(np.int64) + 1)
     ends = ends.reshape(count, ops + 1)
     starts = ends[:, :-1] - np.rint(took_ns).astype(np.int64)
     start, end, kind = starts, ends[:, :-1], np.broadcast_to(kinds, (count, ops))
     if steps:
-        marks = [_tap.event_id(f"ProfilerStep#{number}", _tap.USER_SCOPE, True) for number in range(count)]
+        marks = [tap.event_id(f"ProfilerStep#{number}", tap.USER_SCOPE, True) for number in range(count)]
         start = np.concatenate([start, starts[:, :1] - 1], axis=1)
         end = np.concatenate([end, ends[:, -1:]], axis=1)
         kind = np.concatenate([kind, np.array(marks, np.int32)[:, None]], axis=1)

@@ -228,6 +228,15 @@ def test_only_floats_can_require_grad() -> None:
         torch.ones(2, dtype=torch.int64).requires_grad_()
 
 
+def test_a_leaf_has_no_dict_of_its_own_which_would_slow_its_methods_down() -> None:
+    for tensor in (
+        torch.ones(2, requires_grad=True),
+        torch.ones(2).requires_grad_(),
+        torch.nn.Parameter(torch.ones(2)),
+    ):
+        assert not any(type(held) is dict for held in gc.get_referents(tensor))
+
+
 def test_requires_grad_of_a_non_leaf_cannot_be_switched_off() -> None:
     y = leaf(1.0) * 2
     with pytest.raises(RuntimeError, match="leaf variables"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mindtorch_v2._op import OPS
+from mindtorch_v2.dispatch.op import OPS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operators.md").read_text()

@@ -218,7 +218,6 @@ def test_repr_lists_the_options() -> None:
         (lambda: optim.SGD([torch.ones(1, requires_grad=True)], lr=-1.0), ValueError, "Invalid learning rate"),
         (lambda: optim.SGD([torch.ones(1)], nesterov=True), ValueError, "Nesterov"),
         (lambda: optim.Adam([torch.ones(1)], betas=(1.0, 0.9)), ValueError, "beta parameter at index 0"),
-        (lambda: optim.SparseAdam([torch.ones(1)]), NotImplementedError, "sparse"),
     ],
 )
 def test_bad_input_is_refused(make: Any, error: type[Exception], text: str) -> None:

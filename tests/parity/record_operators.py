@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mindtorch_v2._op import OPS
+from mindtorch_v2.dispatch.op import OPS
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "operators.md"
@@ -75,8 +75,8 @@ too (`ldl_factor`, which is short), and a program should give the same numbers w
 
 `conj()`, `mH` and `imag` of a conjugated tensor are views on the same memory, as in torch: their values change sign when they
 are used (`is_conj()`, `is_neg()`), and changes in place reach the base. `real`, `imag`, `view_as_real` and `view_as_complex`
-are views too. Views and elementwise results on meta have the strides they have on the CPU; convolutions, padding and
-interpolation give row-major results also for channels-last inputs, where torch keeps the format.
+are views too. Results lie in memory as torch's do, channels_last included, and have the same strides on meta; those of linear
+algebra and Fourier transforms are in row-major order, where torch often lays columns side by side.
 
 Not provided: `MaskedTensor` (a prototype in torch; `torch.masked` has its reductions), quantized tensors, `complex32` and
 Sobol sequences. `lobpcg` picks from all eigenvalues instead of iterating; the tangents of `autograd.forward_ad` are found by

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._op import OPS
+from mindtorch_v2.dispatch.op import OPS
 
 DATA = Path(__file__).parent / "data"
 EXCEPTED = {"distributed", "jit/compile", "cuda"}

@@ -12,8 +12,8 @@ import pytest
 import torch
 import torch._tensor_str as torch_str
 
-from mindtorch_v2 import _tensor_str as ours
-from mindtorch_v2._size import Size
+from mindtorch_v2.core import printing as ours
+from mindtorch_v2.core.size import Size
 
 REAL = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 FLOAT8 = [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz]

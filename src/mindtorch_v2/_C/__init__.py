@@ -7,14 +7,14 @@ from __future__ import annotations
 import contextlib
 import enum
 
-from .._device import device
-from .._dtype import dtype
-from .._errors import LinAlgError as _LinAlgError
-from .._size import Size
-from .._tensor import Tensor
 from ..amp.autocast_mode import autocast
 from ..autograd.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
-from ..ops.seeds import Generator
+from ..core.device import device
+from ..core.dtype import dtype
+from ..core.errors import LinAlgError as _LinAlgError
+from ..core.size import Size
+from ..core.tensor import Tensor
+from ..ops.creation.seeds import Generator
 from . import _profiler
 
 TensorBase = _TensorBase = Tensor

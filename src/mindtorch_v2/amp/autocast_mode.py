@@ -8,31 +8,20 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
-from .. import _dtype, _tap
-from .._device import device as _Device
-from .._dtype import dtype as DType
-from .._fork import free_in_children
-from .._op import OPS, Op
-from .._slow import AUTOCAST, evaluate, split_out
-from .._tensor import Tensor
-from ..ops import convert
-
-LOWER = """conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul _convolution conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d prelu scaled_dot_product_attention""".split()
-FLOAT32 = """avg_pool3d binary_cross_entropy grid_sampler polar prod quantile nanquantile stft cdist trace
-    view_as_complex cholesky cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse max_pool3d
-    max_unpool2d max_unpool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d
-    replication_pad2d replication_pad3d mse_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss
-    poisson_nll_loss smooth_l1_loss cross_entropy_loss l1_loss huber_loss margin_ranking_loss soft_margin_loss
-    triplet_margin_loss multi_margin_loss ctc_loss kl_div multilabel_margin_loss binary_cross_entropy_with_logits
-    fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft fft_rfft2 fft_irfft2 fft_rfftn
-    fft_irfftn fft_hfft fft_ihfft linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky linalg_svdvals
-    linalg_eigvals linalg_eigvalsh linalg_inv linalg_householder_product linalg_tensorinv linalg_tensorsolve geqrf qr
-    svd triangular_solve fractional_max_pool2d fractional_max_pool3d adaptive_max_pool3d linalg_qr linalg_cholesky_ex
-    linalg_svd linalg_eig linalg_eigh linalg_lstsq linalg_inv_ex""".split()
-PROMOTE = "stack cat index_copy".split()
+from ..autograd.deeper import carry
+from ..autograd.mode_exit import leaving
+from ..core import dtype as _dtype
+from ..core import tap
+from ..core.device import device as _Device
+from ..core.dtype import dtype as DType
+from ..core.fork import free_in_children
+from ..core.tensor import Tensor
+from ..dispatch.op import OPS, Op
+from ..dispatch.slow_path import AUTOCAST, split_out
+from ..ops.creation import convert
 
 _SUPPORTED = (_dtype.bfloat16, _dtype.float16)
 
@@ -52,6 +41,19 @@ class _State(threading.local):
 
 
 _state = _State()
+carry(_state)
+
+
+def _uncast(function: Any, *args: Any) -> Any:
+    """A call in which autocast changes no ops."""
+    _state.suspended += 1
+    try:
+        return function(*args)
+    finally:
+        _state.suspended -= 1
+
+
+tap.NAMESPACE.update(CASTING=lambda: _state.enabled and not _state.suspended, UNCAST=_uncast)
 _lock = free_in_children(threading.Lock())
 _users = 0
 
@@ -59,12 +61,21 @@ _users = 0
 # --- how ops are run --------------------------------------------------------------------------------------------------
 
 
-_NAMESPACE = _tap.NAMESPACE
+_NAMESPACE = tap.NAMESPACE
 _to_copy = OPS["_to_copy"]
 
 
+def _lives_here(value: Any) -> bool:
+    """Whether it is a tensor on the device that autocast is for: those on meta are left as they are."""
+    if isinstance(value, (list, tuple)):
+        return any(_lives_here(v) for v in value)
+    return isinstance(value, Tensor) and value.is_cpu
+
+
 def _eligible(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point() and value.dtype is not _dtype.float64
+    return (
+        isinstance(value, Tensor) and value.is_floating_point() and value.dtype is not _dtype.float64 and value.is_cpu
+    )
 
 
 def _cast_tensor(t: Tensor, to: DType) -> Tensor:
@@ -92,25 +103,26 @@ def _cast(value: Any, to: DType) -> Any:
 
 def _widest(values: tuple[Any, ...]) -> DType:
     flat = [v for value in values for v in (value if isinstance(value, (list, tuple)) else (value,))]
-    types = {v.dtype for v in flat if isinstance(v, Tensor) and v.is_floating_point()}
+    types = {v.dtype for v in flat if isinstance(v, Tensor) and v.is_floating_point() and v.is_cpu}
     return _dtype.float32 if types & {_dtype.float32, _dtype.float64} else _state.dtype
 
 
 def _run(choose: Any) -> Any:
     """How an op of one list is run: inputs cast, then the op itself without autocast."""
 
-    def run(op: Op, args: tuple[Any, ...]) -> Any:
-        alone = _NAMESPACE["AUTOCASTING"]
-        if alone and _state.suspended:
-            return op.unseen(*args)
+    def run(op: Op, args: tuple[Any, ...], finish: Callable[[Op, tuple[Any, ...]], Any]) -> Any:
+        if _state.suspended or not _state.enabled:
+            return finish(op, args)
         given, out = split_out(op, args)
-        if not _state.enabled or _state.suspended or out is not None:
-            return op.unseen(*args) if alone else evaluate(op, args)
+        if not _lives_here(given):
+            return finish(op, args)
         to = choose(given)
         _state.suspended += 1
         try:
+            if out is not None:
+                return finish(op, args)
             values = [_cast(value, to) for value in given]
-            if alone:
+            if _NAMESPACE["AUTOCASTING"]:
                 return op.unseen(*values)
             named = list(zip(op.schema.arguments, values, strict=True))
             positional = [v for a, v in named if not a.kwarg_only]
@@ -121,10 +133,11 @@ def _run(choose: Any) -> Any:
     return run
 
 
+# By what rows say: `autocast="lower_precision"`, …
 _RULES = {
-    **dict.fromkeys(LOWER, _run(lambda values: _state.dtype)),
-    **dict.fromkeys(FLOAT32, _run(lambda values: _dtype.float32)),
-    **dict.fromkeys(PROMOTE, _run(_widest)),
+    "lower_precision": _run(lambda values: _state.dtype),
+    "float32": _run(lambda values: _dtype.float32),
+    "promote": _run(_widest),
 }
 
 
@@ -137,7 +150,7 @@ def _use(change: int) -> None:
             AUTOCAST.update(_RULES)
         else:
             AUTOCAST.clear()
-        _tap.set_reason("autocast", _users > 0)
+        tap.set_reason("autocast", _users > 0)
 
 
 # --- the public face --------------------------------------------------------------------------------------------------
@@ -176,20 +189,24 @@ class autocast:
 
     def __enter__(self) -> autocast:
         if self.device == "cpu":
+            _use(+1)  # before all else: an interrupt, which comes after a call, leaves nothing switched
             self._before = (_state.enabled, _state.dtype, _state.caching, _state.suspended)
             _state.enabled, _state.dtype, _state.caching = self._enabled, self.fast_dtype, self._cache_enabled
             _state.suspended = 0
             _state.depth += 1
-            _use(+1)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def _forget(self) -> None:
         if self.device == "cpu":
-            _use(-1)
-            _state.enabled, _state.dtype, _state.caching, _state.suspended = self._before
-            _state.depth -= 1
             if not _state.depth:
                 _state.copies.clear()
+            _use(-1)
+
+    @functools.partial(leaving, after=_forget)
+    def __exit__(self) -> None:
+        if self.device == "cpu":
+            _state.enabled, _state.dtype, _state.caching, _state.suspended = self._before
+            _state.depth -= 1
 
     def __call__(self, func: Any) -> Any:
         @functools.wraps(func)

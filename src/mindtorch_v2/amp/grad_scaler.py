@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor
 from ..autograd.grad_mode import no_grad
-from ..ops import convert
+from ..core.tensor import Tensor
+from ..ops.creation import convert
 
 
 class OptState(enum.Enum):
@@ -84,7 +84,8 @@ class GradScaler:
             for group in optimizer.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:
-                        bad = bad or not np.isfinite(p.grad._a.astype(np.float32)).all()
+                        held = p.grad.coalesce()._values() if p.grad.is_sparse else p.grad
+                        bad = bad or not np.isfinite(held._a.astype(np.float32)).all()
                         p.grad.mul_(1.0 / self._scale)
         state.update(stage=OptState.UNSCALED, found_inf=float(bad))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import _dtype
+from ..core import dtype as _dtype
 from .autocast_mode import autocast, custom_bwd, custom_fwd
 from .grad_scaler import GradScaler as _GradScaler
 

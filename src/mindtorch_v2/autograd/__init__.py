@@ -1,6 +1,6 @@
 """Automatic differentiation: torch.autograd's names."""
 
-from .._missing import attribute_finder as _attribute_finder
+from ..core.missing import attribute_finder as _attribute_finder
 from . import forward_ad, function, grad_mode, graph
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .anomaly import is_enabled as is_anomaly_enabled
@@ -12,12 +12,12 @@ from .variable import Variable
 
 # The profiler's names are imported when first asked for.
 _ELSEWHERE = {
-    "DeviceType": "profiler.config",
-    "ProfilerActivity": "profiler.config",
-    "ProfilerState": "profiler.config",
+    "DeviceType": "profiler.record.config",
+    "ProfilerActivity": "profiler.record.config",
+    "ProfilerState": "profiler.record.config",
     "_profiler_enabled": "autograd.profiler",
     "_supported_activities": "autograd.profiler",
-    "kineto_available": "profiler.config",
+    "kineto_available": "profiler.record.config",
 }
 __getattr__ = _attribute_finder(__name__, _ELSEWHERE)
 

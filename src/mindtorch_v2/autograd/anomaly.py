@@ -70,10 +70,10 @@ def remember(node: Any) -> None:
     node._hooks().trace = traceback.format_stack()[:-2]
 
 
-def run(node: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+def run(node: Any, grads: tuple[Any, ...], edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """Run a node; on an error or a NaN, warn with the forward's stack."""
     try:
-        results: tuple[Any, ...] = node.run(grads)
+        results: tuple[Any, ...] = node.run(grads, edges)
     except Exception:
         _tell(node)
         raise

@@ -15,18 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import _roles, _tap
-from .._floating import quiet
-from .._tensor import Tensor
-from . import anomaly, grad_mode
-from .node import FREED, LEAF_SEQ, AccumulateGrad, Node, Output, output_number, target
+from ..core import roles, tap
+from ..core.fork import free_in_children, one_at_a_time
+from ..core.tensor import Tensor
+from ..kernels.floating import quiet
+from ..kernels.result_layout import lies_as_leaf
+from . import anomaly, deeper, grad_mode
+from .node import LEAF_SEQ, AccumulateGrad, Hooks, Node, Output, output_number, target
 
 # The few operators the engine needs; filled in by the op table: add, sum_to, cast, detach, clone, add_.
 door = SimpleNamespace()
 
-_state = threading.local()
+_state = deeper.carry(threading.local())
 _numbers = itertools.count()
-_HELPER = _tap.HELPER
+_HELPER = tap.HELPER
 
 
 def queue_callback(callback: Any) -> None:
@@ -55,27 +57,32 @@ def run(
     captures: list[Any] | None = None,
     accumulate: bool = True,
 ) -> list[Any]:
-    """Propagate the gradients in `roots` (edge, gradient). With `captures` (edges) only paths to those are walked;
-    what arrives at them is returned, and leaves among them accumulate only if `accumulate` is set."""
+    """Propagate the gradients in `roots` (edge, gradient). With `captures` (edges) only paths to those are walked. What
+    arrives at them is returned; or, with `accumulate`, their nodes run, so that leaves among them add it to their own."""
     # The engine is no code of the user's, and need not be traced.
-    found: list[Any] = _tap.quietly(_run_task, _Task(retain_graph, create_graph, captures, accumulate), roots)
-    return found
+    task = _Task(retain_graph, create_graph, captures, accumulate)
+    outer = _running()
+    if outer is None:
+        tap.call_untraced(_run_task, task, roots, None)
+    else:
+        task.level = outer.level + 1
+        deeper.call(task.level, tap.call_untraced, _run_task, task, roots, outer)
+    return task.captured
 
 
-def _run_task(task: _Task, roots: list[tuple[Any, Tensor]]) -> list[Any]:
-    outer, building = _running(), grad_mode.is_grad_enabled()
-    # All switches lie inside of `try`, the last of which is a call: an interrupt, which comes after one, leaves nothing.
+def _run_task(task: _Task, roots: list[tuple[Any, Tensor]], outer: _Task | None) -> None:
     try:
         _state.task = task
-        grad_mode.set_enabled(task.create)
-        with quiet():
-            task.execute(roots)
-        for callback in task.callbacks:
-            _tap.aloud(callback)
+        grad_mode.within(task.create, _execute, task, roots)
     finally:
         _state.task = outer
-        grad_mode.set_enabled(building)
-    return task.captured
+
+
+def _execute(task: _Task, roots: list[tuple[Any, Tensor]]) -> None:
+    with quiet():
+        task.execute(roots)
+    for callback in task.callbacks:
+        tap.call_traced(callback)
 
 
 def current_run() -> int:
@@ -87,7 +94,7 @@ def current_run() -> int:
 def is_whole() -> bool:
     """Whether the backward pass under way goes to all leaves rather than to chosen inputs."""
     task = _running()
-    return task is None or task.wanted is None
+    return task is None or task.ends is None
 
 
 def _edges_counted(starts: list[Node]) -> dict[Node, int]:
@@ -115,28 +122,31 @@ _order = itertools.count()
 
 def _announce(node: AccumulateGrad) -> None:
     """Tell whoever sorts memory what a leaf and its gradient are."""
-    _roles.announce(_roles.PARAMETER, (node.variable,))
-    _roles.announce(_roles.GRADIENT, (node.grad,))
+    roles.announce(roles.PARAMETER, (node.variable,))
+    roles.announce(roles.GRADIENT, (node.grad,))
 
 
 if _HELPER is not None:
-    _HELPER.connect_engine(_roles.LISTENERS, _announce, Node.release, heapq.heappush, heapq.heappop)
+    _HELPER.connect_engine(roles.LISTENERS, _announce, Node.release, Node.keep, heapq.heappush, heapq.heappop)
 
 
 class _Task:
     """One backward pass: gradients under way and how many contributions each node still waits for."""
 
     __slots__ = (
-        "keep", "create", "wanted", "captured", "needed", "accumulate", "waiting", "buffers", "heap", "number", "callbacks",
+        "keep", "create", "ends", "wanted", "captured", "needed", "waiting", "buffers", "heap", "number", "callbacks",
+        "level",
     )  # fmt: skip
 
     def __init__(self, keep: bool, create: bool, captures: list[Any] | None, accumulate: bool) -> None:
         self.keep = bool(keep)
         self.create = bool(create)
-        self.accumulate = accumulate
+        # The nodes that the pass is to reach; None for all.
+        self.ends = None if captures is None else [target(edge) for edge in captures]
+        # Those at which something is to be handed over: which output of theirs, and where it belongs in `captured`.
         self.wanted: dict[Node, list[tuple[int, int]]] | None = None
         self.captured: list[Any] = []
-        if captures is not None:
+        if captures is not None and not accumulate:
             self.wanted = {}
             self.captured = [None] * len(captures)
             for position, edge in enumerate(captures):
@@ -146,46 +156,48 @@ class _Task:
         self.buffers: dict[Node, Any] = {}
         self.heap: list[tuple[int, int, Node]] = []
         self.number = next(_numbers)
+        self.level = 0  # how many other passes it runs inside of
         # What the user wants to have called at the end.
         self.callbacks: list[Any] = []
 
     def execute(self, roots: list[tuple[Any, Tensor]]) -> None:
         starts = [target(edge) for edge, _ in roots]
         self.waiting = _count_edges(starts)
-        if self.wanted is not None:
+        if self.ends is not None:
             self._find_needed(starts)
-        if len(roots) > 1 and _tap.SLOT.recorder is not None:
+            roots = [root for root in roots if self._is_requested(root[0])]
+        if len(roots) > 1 and tap.SLOT.recorder is not None:
             self._deliver_recorded(roots)
         while roots:
             self._deliver(*roots.pop(0))
         for node in dict.fromkeys(starts):
-            if not self.waiting.get(node):
+            if not self.waiting.get(node) and (self.needed is None or node in self.needed):
                 self._push(node)
         self._run_all()
 
     def _deliver_recorded(self, roots: list[tuple[Any, Tensor]]) -> None:
         """Hand several roots their gradients, for which torch has a node of its own. What that node itself would do, to
         hold them, has no counterpart here, and no event."""
-        event = _tap.event_id("autograd::engine::evaluate_function: torch::autograd::GraphRoot")
-        with _tap.region(event, _tap.sequence_number(True)):
+        event = tap.event_id("autograd::engine::evaluate_function: torch::autograd::GraphRoot")
+        with tap.region(event, tap.sequence_number(True)):
             while roots:
                 self._deliver(*roots.pop(0))
 
     def _run_all(self) -> None:
         """Run the nodes that are ready, newest first, until none is left."""
-        buffers, namespace, plain = self.buffers, _tap.NAMESPACE, self.wanted is None
+        buffers, namespace, plain = self.buffers, tap.NAMESPACE, self.wanted is None
         while (node := self._next()) is not None:
             # A gradient travels in a list of one, so that no frame on its way keeps a reference to it.
             holder = [buffers.pop(node, None)]
             unasked = holder[0] is None and node.takes_nothing
             if unasked or not plain or node.hooks is not None or namespace["SAVING"] is not None:
-                _tap.aloud(self._evaluate, node, holder)
+                tap.call_traced(self._evaluate, node, holder)
             elif not namespace["HOOK"]:
                 self._run_plainly(node, holder)
             elif namespace["RECORDING"]:
                 self._run_recorded(node, holder)
             else:
-                _tap.aloud(self._evaluate, node, holder)
+                tap.call_traced(self._evaluate, node, holder)
 
     def _next(self) -> Node | None:
         """The newest node that is ready; the helper runs those itself that nothing but a recorder watches."""
@@ -199,7 +211,7 @@ class _Task:
 
     def _find_needed(self, starts: list[Node]) -> None:
         """Which nodes lie on a path to a capture: those whose any edge leads to a needed node."""
-        needed = set(self.wanted or ())
+        needed = set(self.ends or ())
         done: set[Node] = set()
         stack: list[tuple[Node, bool]] = [(node, False) for node in starts]
         while stack:
@@ -212,6 +224,16 @@ class _Task:
                 stack.append((node, True))
                 stack.extend((target(e), False) for e in node.edges if e is not None)
         self.needed = needed
+
+    def _is_requested(self, edge: Any) -> bool:
+        """Whether an edge leads to what somebody asked for."""
+        return edge is not None and (self.needed is None or target(edge) in self.needed)
+
+    def _requested(self, node: Node) -> tuple[Any, ...]:
+        """The edges of a node, with None for those that lead nowhere anybody asked for."""
+        if self.needed is None:
+            return node.edges
+        return tuple([edge if self._is_requested(edge) else None for edge in node.edges])
 
     def _push(self, node: Node) -> None:
         heapq.heappush(self.heap, (-node.seq, next(_order), node))
@@ -249,9 +271,14 @@ class _Task:
     def _sum(self, holder: list[Any], gradient: Any) -> Any:
         """What has arrived and a further gradient, added into the former where nobody else can see it."""
         there = holder.pop()
+        if type(there) is not Tensor and there.is_sparse:
+            there, gradient = gradient, there  # it is added to the new one, which may be dense
         if self.create or sys.getrefcount(there) != ALONE or type(there) is not Tensor or not _is_own(there):
             return door.add(there, gradient)
-        return door.add_(there, gradient)
+        # Who else refers to a tensor hangs on who watches; so that nobody can tell, the sum is as new as one made apart.
+        before = 0 if there._v is None else there._v.version
+        door.add_(there, gradient)._v.version = before
+        return there
 
     def _run_plainly(self, node: Node, holder: list[Any]) -> None:
         """Run one node that nobody watches."""
@@ -262,8 +289,6 @@ class _Task:
             del arrived
             store(node, holder, self.create)
         else:
-            if node.saved is None:
-                raise RuntimeError(FREED)
             results = list(node.run((arrived,) if node.outputs == 1 else tuple(arrived)))
             if not self.keep:
                 node.release()
@@ -281,7 +306,7 @@ class _Task:
                         store(node, holder, self.create)
                     finally:
                         _close(inner)
-                    if _roles.LISTENERS:
+                    if roles.LISTENERS:
                         _announce(node)
             finally:
                 _close(outer)
@@ -291,8 +316,6 @@ class _Task:
         try:
             results: list[Any] = []
             if arrived is not None:
-                if node.saved is None:
-                    raise RuntimeError(FREED)
                 grads = (arrived,) if node.outputs == 1 else tuple(arrived)
                 inner = _open(event, node.seq, node.differentiable(grads) if node.nondiff else grads)
                 try:
@@ -310,7 +333,7 @@ class _Task:
 
     def _evaluate(self, node: Node, holder: list[Any]) -> None:
         """Run one node with all its hooks and captures (as an event of its own) and pass its results on."""
-        if not _tap.NAMESPACE["HOOK"]:
+        if not tap.NAMESPACE["HOOK"]:
             self._pass_on(node, list(self._step(node, holder)))
             return
         evaluate, inner, _ = node.event_ids()
@@ -318,8 +341,6 @@ class _Task:
             self._pass_on(node, list(self._step(node, holder, inner)))
 
     def _step(self, node: Node, holder: list[Any], event: int | None = None) -> tuple[Any, ...]:
-        if self.needed is not None and node not in self.needed:
-            return ()
         if type(node) is AccumulateGrad:
             self._accumulate(node, holder, event)
             return ()
@@ -330,21 +351,21 @@ class _Task:
             grads = (arrived,) if node.outputs == 1 else tuple(arrived)
         del arrived
         if node.hooks is not None:
-            grads = _before(node, grads)
+            grads = _seen_by_tensors(node.hooks, grads)
         if self.wanted is not None and node in self.wanted:
             self._capture(node, grads)
-            if not any(e is not None and (self.needed is None or target(e) in self.needed) for e in node.edges):
+            if not any(self._is_requested(edge) for edge in node.edges):
                 return ()
-        if node.saved is None:
-            raise RuntimeError(FREED)
+        if node.hooks is not None:
+            grads = _seen_by_node(node.hooks, grads)
         if all(g is None for g in grads) and not node.takes_nothing:
             results: tuple[Any, ...] = (None,) * len(node.edges)
         elif event is None:
             results = self._run(node, grads)
         else:
             with _shown_region(event, node.seq, node.differentiable(grads)):
-                if _tap.SLOT.watcher is not None:
-                    _tap.SLOT.watcher.given(grads)
+                if tap.SLOT.watcher is not None:
+                    tap.SLOT.watcher.given(grads)
                 results = self._run(node, grads)
         if node.hooks is not None and node.hooks.post:
             results = _after(node, results, grads)
@@ -359,18 +380,18 @@ class _Task:
 
     def _run(self, node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if anomaly.is_enabled():
-            return anomaly.run(node, grads)
-        return node.run(grads)
+            return anomaly.run(node, grads, self._requested(node))
+        return node.run(grads, self._requested(node))
 
     def _pass_on(self, node: Node, results: list[Any]) -> None:
         """Hand the results on, and keep none of them."""
-        waiting, needed = self.waiting, self.needed
-        if needed is None and _HELPER is not None:
-            for following in _HELPER.pass_on(node.edges, results, waiting, self.buffers, self._deliver):
+        waiting, edges = self.waiting, self._requested(node)
+        if _HELPER is not None:
+            for following in _HELPER.pass_on(edges, results, waiting, self.buffers, self._deliver):
                 self._push(following)
             return
         given = len(results)
-        for position, edge in enumerate(node.edges):
+        for position, edge in enumerate(edges):
             if edge is not None:
                 if position < given and results[position] is not None:
                     gradient, results[position] = results[position], None
@@ -379,29 +400,34 @@ class _Task:
                 following = edge.node if type(edge) is Output else edge
                 left = waiting[following] - 1
                 waiting[following] = left
-                if left == 0 and (needed is None or following in needed):
+                if left == 0:
                     self._push(following)
 
     def _accumulate(self, node: AccumulateGrad, holder: list[Any], event: int | None) -> None:
-        if node.hooks is not None and holder[0] is not None:
-            holder[0] = _before(node, (holder[0],))[0]
+        hooks = node.hooks
+        if hooks is not None and holder[0] is not None:
+            holder[0] = _seen_by_tensors(hooks, (holder[0],))[0]
         if self.wanted is not None and node in self.wanted:
             self._capture(node, (holder[0],))
-            if not self.accumulate:
-                return
+            return
         if holder[0] is None:
             return
+        if hooks is not None:
+            holder[0] = _seen_by_node(hooks, (holder[0],))[0]
+            tensor = node.ref()
+            if tensor is not None and tensor._ag is not node:  # it does not require grad any more
+                return
         if event is None:
             store(node, holder, self.create)
         else:
             with _shown_region(event, -1, (holder[0],)):
-                if _tap.SLOT.watcher is not None:
-                    _tap.SLOT.watcher.given(holder)
+                if tap.SLOT.watcher is not None:
+                    tap.SLOT.watcher.given(holder)
                 store(node, holder, self.create)
-            if _roles.LISTENERS:
+            if roles.LISTENERS:
                 _announce(node)
-        if node.hooks is not None:
-            for hook in list(node.hooks.accumulated.values()):
+        if hooks is not None:
+            for hook in list(hooks.accumulated.values()):
                 if hook(node.variable) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
             _after(node, (), (node.grad,))
@@ -425,47 +451,75 @@ def _is_own(t: Tensor) -> bool:
     return sys.getrefcount(t._a) == 2 and (t._a.base is None or sys.getrefcount(t._a.base) == 2)
 
 
+# Held while a gradient is added to what a leaf has: several threads may do so at once. Re-entrant, as a finalizer may run
+# backward, too.
+_storing = free_in_children(threading.RLock())
+
+
 def store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
     """Add a gradient to what a leaf has; keep it without copying where nobody else can see it."""
+    one_at_a_time(_storing, _store, node, holder, create_graph)
+
+
+def _store(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> None:
+    if node.grad is not None:
+        _add(node, holder.pop(), create_graph)
+        return
+    kept = _own(node, holder, create_graph)
+    # The helper gives leaves their first gradient without the lock.
+    if not _keep(node, kept):
+        _add(node, kept, create_graph)
+
+
+def _add(node: AccumulateGrad, gradient: Any, create_graph: bool) -> None:
+    there: Any = node.grad
+    if type(there) is not Tensor and there.is_sparse and not gradient.is_sparse:
+        node.grad = door.add(gradient, there)
+    elif create_graph or there._ag is not None:
+        node.grad = door.add(there, gradient)
+    else:
+        door.add_(there, gradient)
+
+
+def _kept_in_python(node: AccumulateGrad, gradient: Any) -> bool:
+    node.grad = gradient
+    return True
+
+
+_keep: Callable[[AccumulateGrad, Any], bool] = _kept_in_python if _HELPER is None else _HELPER.keep_grad
+
+
+def _own(node: AccumulateGrad, holder: list[Any], create_graph: bool) -> Any:
+    """A gradient as a leaf keeps it."""
     gradient = holder.pop()
-    there = node.grad
-    if there is not None:
-        if create_graph or there._ag is not None:
-            node.grad = door.add(there, gradient)
-        else:
-            door.add_(there, gradient)
-    elif create_graph:
-        node.grad = door.clone(gradient)
+    if create_graph:
+        return door.clone_like(gradient, node)
     # Nobody but the name `gradient` holds it. The storage has two references: its slot and the argument of getrefcount.
-    elif (
+    if (
         sys.getrefcount(gradient) == ALONE
         and (gradient._v is None or sys.getrefcount(gradient._v) == 2)
-        and gradient._a.flags.c_contiguous
+        and lies_as_leaf(gradient._a, node.array)
     ):
-        node.grad = door.detach(gradient)
-    else:
-        node.grad = door.copy_like(gradient, node)
+        return door.detach(gradient)
+    return door.copy_like(gradient, node)
 
 
-def _shown_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.region:
+def _shown_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> tap.region:
     """The region of a node, with the shapes of what arrives if a recorder wants them."""
-    return _tap.region(event, seq, door.intern_tensors(grads) if grads and _tap.SLOT.flags & _tap.SHAPES else 0)
+    return tap.region(event, seq, door.intern_tensors(grads) if grads and tap.SLOT.flags & tap.SHAPES else 0)
 
 
-def _begin_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> _tap.region:
+def _begin_region(event: int, seq: int, grads: tuple[Any, ...] = ()) -> tap.region:
     return _shown_region(event, seq, grads).__enter__()
 
 
 # Begins the region of a node where a recorder is all that looks on; what it gives is for `_close`.
 _open: Any = _begin_region if _HELPER is None else _HELPER.enter
-_close: Any = _tap.region.__exit__ if _HELPER is None else _HELPER.end
+_close: Any = tap.region.__exit__ if _HELPER is None else _HELPER.end
 
 
-def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensor hooks, then retained grads, then pre-hooks of the node."""
-    hooks = node.hooks
-    if hooks is None:
-        return grads
+def _seen_by_tensors(hooks: Hooks, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Gradients as the hooks of tensors leave them; those that keep their gradients get them."""
     values = list(grads)
     for nr, registered in hooks.tensor.items():
         for hook in list(registered.values()):
@@ -474,15 +528,19 @@ def _before(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     for nr, reference in hooks.retain.items():
         tensor = reference()
         if tensor is not None and values[nr] is not None:
-            kept = tensor.__dict__.get("_grad")
+            kept = tensor.__dict__.get("_kept_grad")
             # A copy: the value itself goes on through the graph, and may be a view or somebody else's gradient too.
-            tensor.__dict__["_grad"] = door.clone(values[nr]) if kept is None else door.add(kept, values[nr])
-    result = tuple(values)
+            tensor.__dict__["_kept_grad"] = door.clone(values[nr]) if kept is None else door.add(kept, values[nr])
+    return tuple(values)
+
+
+def _seen_by_node(hooks: Hooks, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Gradients as the hooks leave them that a node has before it runs."""
     for hook in list(hooks.pre.values()):
-        changed = hook(result)
+        changed = hook(grads)
         if changed is not None:
-            result = _same_count(hook, changed, len(result))
-    return result
+            grads = _same_count(hook, changed, len(grads))
+    return grads
 
 
 def _same_count(hook: Any, changed: Any, count: int) -> tuple[Any, ...]:

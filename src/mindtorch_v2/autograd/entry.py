@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _tap
-from .._device import preserve_format
-from .._tensor import Tensor
+from ..core import tap
+from ..core.device import preserve_format
+from ..core.tensor import Tensor
 from . import engine
 from .engine import door
 from .graph import GradientEdge, edge
-from .node import AccumulateGrad, Output
+from .node import AccumulateGrad, Output, output_number, target
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -60,7 +61,7 @@ def _implicit(output: Tensor) -> Tensor:
     if not output.dtype.is_floating_point:
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
     one: Tensor
-    if _tap.SLOT.recorder is None:
+    if tap.SLOT.recorder is None:
         one = door.ones_like(output)
     else:
         one = door.ones_like(output, memory_format=preserve_format)
@@ -96,28 +97,27 @@ def backward(
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         grad_tensors = grad_variables
-    captures = None
-    if inputs is not None:
-        wanted = _as_tuple(inputs)
-        if not wanted:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        for x in wanted:
-            if _edge_of(x) is None:
-                raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        captures = [_input_edge(x) for x in wanted]
+    if inputs is not None and not _as_tuple(inputs):
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     if grad_tensors is None and type(tensors) is Tensor and edge(tensors) is not None:
         roots = [(edge(tensors), _implicit(tensors))]
     else:
         outputs = _as_tuple(tensors)
         roots = _roots(outputs, _grads_for(outputs, grad_tensors))
+    captures = None
+    if inputs is not None:
+        wanted = _as_tuple(inputs)
+        for x in wanted:
+            if _edge_of(x) is None:
+                raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            if isinstance(x, Tensor):
+                retain_grad(x)
+        captures = [_input_edge(x) for x in wanted]
     keep = create_graph if retain_graph is None else retain_graph
     if create_graph:
         _warn_create_graph()
     # The gradients it begins with last as long as the pass, as torch's do.
-    captured = engine.run(list(roots), retain_graph=keep, create_graph=create_graph, captures=captures)
-    if inputs is not None:
-        for tensor, gradient in zip(_as_tuple(inputs), captured, strict=True):
-            _store_captured(tensor, gradient)
+    engine.run(list(roots), retain_graph=keep, create_graph=create_graph, captures=captures)
 
 
 def _warn_create_graph() -> None:
@@ -130,12 +130,14 @@ def _warn_create_graph() -> None:
     )
 
 
-def _store_captured(tensor: Any, gradient: Any) -> None:
-    """Non-leaf inputs of `backward(inputs=…)` get their gradient too."""
-    if gradient is None or not isinstance(tensor, Tensor) or type(tensor._ag) is AccumulateGrad:
-        return
-    there = tensor.__dict__.get("_grad")
-    tensor.__dict__["_grad"] = gradient if there is None else door.add(there, gradient)
+def retain_grad(tensor: Tensor) -> None:
+    """Keep the gradient of this non-leaf in `.grad`."""
+    place = edge(tensor)
+    if place is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if type(place) is not AccumulateGrad:
+        target(place)._hooks().retain[output_number(place)] = weakref.ref(tensor)
+        tensor.__dict__["_retains"] = True
 
 
 def _input_edge(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .._tensor import Tensor
+from ..core.tensor import Tensor
 from .engine import door
 from .entry import grad
 from .function import PUSHING

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _tap
-from .._errors import shape_text
-from .._storage import OfFunction, OneOfMany
-from .._tensor import Tensor, alias, new, storage_of
+from ..core import tap
+from ..core.errors import shape_text
+from ..core.storage import OfFunction, OneOfMany
+from ..core.tensor import Tensor, alias, new, storage_of
 from . import grad_mode, graph
 from .engine import door
 from .node import (
@@ -104,12 +104,12 @@ class FunctionNode(Node, FunctionCtx):
             raise changed(t, version)
         return t
 
-    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(self, grads: tuple[Any, ...], edges: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
         if PUSHING.get():
             return self._pushing(grads)
         if self.materialize_grads:
             grads = tuple(self._zeros(nr) if g is None and nr not in self._silent else g for nr, g in enumerate(grads))
-        given = _tap.aloud(self._forward_cls.backward, self, *grads)
+        given = tap.call_traced(self._forward_cls.backward, self, *grads)
         results = given if isinstance(given, tuple) else tuple(given) if isinstance(given, list) else (given,)
         return self._checked(results)
 
@@ -148,8 +148,8 @@ class FunctionNode(Node, FunctionCtx):
         """Zeros that depend on `grads` as the inputs' gradients do, which is what `jvp` tells: it is the transpose."""
         node: _Pushed = new(_Pushed.of(len(self.edges)))
         node.edges = tuple(None if g is None else graph.edge(g) for g in grads)
-        node.saved, node.hooks, node.seq = (self,), None, _tap.NAMESPACE["SEQ"]
-        _tap.NAMESPACE["SEQ"] += 1
+        node.saved, node.hooks, node.seq = (self,), None, tap.NAMESPACE["SEQ"]
+        tap.NAMESPACE["SEQ"] += 1
         metas = [((), None) if e is None else _meta_of(e) for e in self.edges]
         single = len(metas) == 1
         node.shape = metas[0][0] if single else tuple(shape for shape, _ in metas)
@@ -232,7 +232,9 @@ class _Pushed(Node):
             cls.sized[outputs] = type(cls.__name__, (cls,), {"outputs": outputs, "__slots__": ()})
         return cls.sized[outputs]
 
-    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(self, grads: tuple[Any, ...], edges: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        if self.saved is None:
+            raise RuntimeError(FREED)
         return self.saved[0].push(grads)
 
 
@@ -292,11 +294,11 @@ class Function(metaclass=_FunctionMeta):
         if cls.setup_context is not Function.setup_context:
             args = _bound(cls, args, kwargs)
             kwargs = {}
-        if _tap.SLOT.recorder is None:
+        if tap.SLOT.recorder is None:
             return _apply(cls, args, kwargs)
-        inputs = door.intern_arguments(args) if _tap.SLOT.flags & _tap.SHAPES else 0
-        seq = _tap.sequence_number(grad_mode.is_grad_enabled())
-        with _tap.region(_tap.event_id(cls.__name__), seq, inputs):
+        inputs = door.intern_arguments(args) if tap.SLOT.flags & tap.SHAPES else 0
+        seq = tap.sequence_number(grad_mode.is_grad_enabled())
+        with tap.region(tap.event_id(cls.__name__), seq, inputs):
             return _apply(cls, args, kwargs)
 
 
@@ -316,7 +318,7 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     node.needs_input_grad = tuple([building and e is not None for e in edges])
     if cls.jvp is not Function.jvp:
         node.inputs = tuple((a._a.shape, a._a.dtype) if isinstance(a, Tensor) else None for a in args)
-    output = _forward(cls, node, args, kwargs)
+    output = grad_mode.without_graph(_forward, cls, node, args, kwargs)
     outputs = list(output) if isinstance(output, tuple) else [output]
     silent = node.non_differentiable
     unwatched = {nr for nr, o in enumerate(outputs) if _is_one_of(o, silent)} if silent else set()
@@ -329,17 +331,12 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _forward(cls: Any, node: FunctionNode, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the user's own code makes of the arguments, where no graph is built."""
-    building = grad_mode.is_grad_enabled()
-    try:
-        grad_mode.set_enabled(False)
-        if cls.setup_context is Function.setup_context:
-            return cls.forward(node, *args, **kwargs)
-        output = cls.forward(*args)
-        cls.setup_context(node, args, output)
-        return output
-    finally:
-        grad_mode.set_enabled(building)
+    """What the user's own code makes of the arguments."""
+    if cls.setup_context is Function.setup_context:
+        return cls.forward(node, *args, **kwargs)
+    output = cls.forward(*args)
+    cls.setup_context(node, args, output)
+    return output
 
 
 def _is_one_of(value: Any, values: Sequence[Any]) -> bool:
@@ -375,8 +372,8 @@ def _lies_in(output: Tensor, args: tuple[Any, ...]) -> Tensor | None:
 def _join(cls: Any, node: FunctionNode, outputs: list[Any], unwatched: set[int], args: tuple[Any, ...]) -> None:
     if len(outputs) > 1:
         node.__class__ = cls.node_class(len(outputs))
-    node.seq = _tap.NAMESPACE["SEQ"]
-    _tap.NAMESPACE["SEQ"] += 1
+    node.seq = tap.NAMESPACE["SEQ"]
+    tap.NAMESPACE["SEQ"] += 1
     metas = [(o._a.shape, o._a.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs]
     if len(outputs) == 1:
         node.shape, node.dtype = metas[0]
@@ -403,7 +400,7 @@ def _rebase_dirty(node: FunctionNode, o: Tensor, nr: int) -> None:
     if o._view is not None:
         graph.rebase(o, node)
     else:
-        o._ag = node if nr == 0 else Output(node, nr)
+        graph.take_place(o, node if nr == 0 else Output(node, nr))
     storage_of(o).version += 1
 
 
@@ -429,7 +426,7 @@ def _save(node: FunctionNode, outputs: list[Any]) -> None:
 def _pack(item: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
     if item is None or item[2] is not None:
         return item
-    return Packed(_tap.aloud(pack, item[0]), unpack_hook, graph.edge(item[0]))
+    return Packed(tap.call_traced(pack, item[0]), unpack_hook, graph.edge(item[0]))
 
 
 class _NotTwice(Node):
@@ -437,7 +434,7 @@ class _NotTwice(Node):
 
     __slots__ = ()
 
-    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run(self, grads: tuple[Any, ...], edges: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
@@ -459,8 +456,8 @@ def once_differentiable(function: Any) -> Any:
             node: Node = new(_NotTwice)
             node.edges = tuple(graph.edge(a) for a in args)
             node.saved, node.hooks, node.shape, node.dtype = (), None, o._a.shape, o._a.dtype
-            node.seq = _tap.NAMESPACE["SEQ"]
-            _tap.NAMESPACE["SEQ"] += 1
+            node.seq = tap.NAMESPACE["SEQ"]
+            tap.NAMESPACE["SEQ"] += 1
             t = alias(o._a, storage_of(o))
             t._ag = node
             made.append(t)

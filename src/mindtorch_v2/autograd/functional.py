@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Tensor, make
+from ..core.tensor import Tensor, make
 from .engine import door
 from .entry import grad as _grad
 from .grad_mode import enable_grad

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _tap
-from .._fork import free_in_children
+from ..core import tap
+from ..core.fork import free_in_children
+from .mode_exit import leaving
 
 # A ContextVar reads in a third of the time of a thread-local, and new threads start with the default as torch's do.
 _enabled: ContextVar[bool] = ContextVar("grad_enabled", default=True)
@@ -29,8 +30,8 @@ def _alone(change: Callable[..., Any], *args: Any) -> Any:
     finalizer that sets one then frees what another `set` in progress reads."""
     if sys.version_info >= (3, 12) or not gc.isenabled():
         return change(*args)
-    gc.disable()
     try:
+        gc.disable()
         return change(*args)
     finally:
         gc.enable()
@@ -38,54 +39,88 @@ def _alone(change: Callable[..., Any], *args: Any) -> Any:
 
 def _set_enabled(mode: bool) -> None:
     _alone(_enabled.set, mode)
-    _tap.set_lane_grad(mode)
+    tap.set_lane_grad(mode)
 
 
-# Switches grad mode for the calling thread. Who switches it back calls it inside of `try`: an interrupt comes after the
-# call, and must not leave the mode switched.
+# Switches grad mode for the calling thread. An interrupt comes before or after such a call, hence `within` for all that
+# switch it back.
 set_enabled: Callable[[bool], None] = _set_enabled
 
 _lock = free_in_children(threading.Lock())
 
 
-def _set_inference(mode: bool, change: int) -> None:
-    """Switch inference mode, and tell generated code in how many more places new tensors are to be marked."""
+def _set_inference(mode: bool) -> None:
+    """Switch inference mode, and tell generated code on how many threads new tensors are to be marked. An interrupt may
+    leave the count too high, which takes a little time, but not too low."""
+    change = int(mode) - int(_inference.get())
+    if change > 0:
+        _count_inferring(change)
     _alone(_inference.set, mode)
+    if change < 0:
+        _count_inferring(change)
+
+
+def _count_inferring(change: int) -> None:
     with _lock:
-        _tap.NAMESPACE["INFERRING"] += change
+        tap.NAMESPACE["INFERRING"] += change
 
 
-set_inference: Callable[[bool, int], None] = _set_inference
+set_inference: Callable[[bool], None] = _set_inference
+
+
+def within(mode: bool, function: Callable[..., Any], *args: Any) -> Any:
+    """A call in which grad mode is `mode`. It is what it was before after that, also where an interrupt comes: one that
+    comes as the mode is switched back finds it switched, and has that done once more."""
+    before = _enabled.get()
+    try:
+        set_enabled(mode)
+        return function(*args)
+    finally:
+        try:
+            set_enabled(before)
+        except BaseException:
+            set_enabled(before)
+            raise
 
 
 def _without_graph(function: Callable[..., Any], *args: Any) -> Any:
-    before = _enabled.get()
-    try:
-        set_enabled(False)
-        return function(*args)
-    finally:
-        set_enabled(before)
+    return within(False, function, *args)
 
 
 # without_graph(function, arguments…): a call in which no graph is built.
 without_graph: Callable[..., Any] = _without_graph
 
-if _tap.HELPER is not None:
-    without_graph = _tap.HELPER.without_graph
-    _tap.HELPER.connect_modes(_enabled, _inference, _tap.NAMESPACE)
-    set_enabled, set_inference = _tap.HELPER.set_grad, _tap.HELPER.set_inference
+if tap.HELPER is not None:
+    without_graph = tap.HELPER.without_graph
+    tap.HELPER.connect_modes(_enabled, _inference, tap.NAMESPACE)
+    set_enabled, set_inference = tap.HELPER.set_grad, tap.HELPER.set_inference
 
-_tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=set_enabled, IN_INFERENCE=is_inference_mode_enabled)
+tap.NAMESPACE.update(GRAD=_enabled.get, GRAD_SET=set_enabled, IN_INFERENCE=is_inference_mode_enabled)
 
 
 class _Mode:
-    """A mode that is entered and left; also decorates functions and generator functions."""
+    """A mode that is entered and left, may be nested and re-used; also decorates functions and generator functions."""
+
+    # Grad mode and inference mode before each time it was entered, the last time first: (grad mode, inference mode or None,
+    # those before). On the way out nothing must fail: a list asks for memory as it gets shorter, an attribute that is no slot
+    # may do so, and so does unpacking.
+    __slots__ = ("_before",)
+
+    _before: Any
 
     def __enter__(self) -> Any:
         raise NotImplementedError
 
-    def __exit__(self, *exc: object) -> None:
-        raise NotImplementedError
+    def _restore(self) -> None:
+        before = self._before
+        if before is None:
+            raise RuntimeError("a mode is left that was not entered")
+        set_enabled(before[0])
+        if before[1] is not None:
+            set_inference(before[1])
+        self._before = before[2]
+
+    __exit__ = leaving(_restore)
 
     def clone(self) -> _Mode:
         """A fresh one of the same settings (each call of a decorated function enters its own)."""
@@ -133,17 +168,22 @@ class _Mode:
 
 
 class _GradMode(_Mode):
-    """Sets grad mode to `mode` while entered; may be nested and re-used."""
+    """Sets grad mode to `mode` while entered."""
+
+    __slots__ = ()
 
     mode = True
-    _before: list[bool]
 
     def __enter__(self) -> None:
-        self._before.append(_enabled.get())
-        set_enabled(self.mode)
+        self._enter(_enabled.get())
 
-    def __exit__(self, *exc: object) -> None:
-        set_enabled(self._before.pop())
+    def _enter(self, grad: bool) -> None:
+        try:
+            self._before = grad, None, self._before
+            set_enabled(self.mode)
+        except BaseException:  # an interrupt: what is not entered is not left either
+            self._restore()
+            raise
 
 
 class _BareGradMode(_GradMode):
@@ -151,7 +191,7 @@ class _BareGradMode(_GradMode):
 
     def __new__(cls, function: Any = None) -> Any:
         instance = new(cls)
-        instance._before = []
+        instance._before = None
         return instance if function is None else instance(function)
 
 
@@ -169,14 +209,13 @@ class set_grad_enabled(_GradMode):
     """Sets grad mode at once; as a context manager it is restored at the end."""
 
     def __init__(self, mode: bool) -> None:
-        self._before = []
+        self._before = None
         self._at_creation = _enabled.get()
         self.mode = bool(mode)
         set_enabled(self.mode)
 
     def __enter__(self) -> None:
-        self._before.append(self._at_creation)
-        set_enabled(self.mode)
+        self._enter(self._at_creation)
 
     def __call__(self, function: Any) -> Any:
         set_enabled(self._at_creation)
@@ -194,17 +233,17 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: Any = True) -> None:
         self.mode = mode
-        self._before: list[tuple[bool, bool]] = []
+        self._before = None
 
     def __enter__(self) -> None:
-        self._before.append((_enabled.get(), _inference.get()))
-        set_enabled(not self.mode)
-        set_inference(self.mode, int(self.mode))
-
-    def __exit__(self, *exc: object) -> None:
-        building, inferring = self._before.pop()
-        set_enabled(building)
-        set_inference(inferring, -int(self.mode))
+        before = _enabled.get(), _inference.get(), self._before
+        try:
+            self._before = before
+            set_enabled(not self.mode)
+            set_inference(self.mode)
+        except BaseException:  # an interrupt: what is not entered is not left either
+            self._restore()
+            raise
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._device import strided
-from .._tensor import Tensor
+from ..core.device import strided
+from ..core.tensor import Tensor
 from .entry import grad as _grad
 from .mismatch import GradcheckError, Options, as_tuple, check_derivatives, differentiable
 from .promises import check_batched_forward, check_constant, check_promises

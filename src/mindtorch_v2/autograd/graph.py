@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import _tap
-from .._errors import shape_text
-from .._fork import free_in_children
-from .._meta import MetaArray, meta
-from .._storage import OfFunction, OneOfMany, Storage, Unwatched, View, view_version
-from .._tensor import Tensor, alias, bump, make, move_to, new, storage_of
-from . import anomaly, grad_mode
+from ..core import tap
+from ..core.errors import shape_text
+from ..core.fork import free_in_children
+from ..core.layouts import like
+from ..core.meta import MetaArray
+from ..core.storage import OfFunction, OneOfMany, Storage, Unwatched, View, view_version
+from ..core.tensor import Tensor, alias, bump, make, new, storage_of
+from ..kernels.result_layout import blank, strides_of
+from . import anomaly, deeper, grad_mode
 from .engine import current_run, door
-from .node import AccumulateGrad, Node, Output, Packed, output_number, target
+from .memory.resize import resize
+from .mode_exit import leaving
+from .node import FREED, AccumulateGrad, Node, Nowhere, Output, Packed, output_number, target
 
 shared = alias
 
@@ -48,18 +52,23 @@ def live(t: Tensor) -> Any:
     assert view is not None
     base = view.base
     storage = t._v
-    if base._ag is None or storage is None or view_version(storage) == view.version:
+    if storage is None or (base._ag is None and t._ag is None):
         return t._ag
-    if type(view) is OneOfMany or type(view) is OfFunction:
-        raise _forbidden(t, "its base or another view of its base has been")
-    if type(base._ag) is not AccumulateGrad and type(view) is View:
-        building = grad_mode.is_grad_enabled()
-        try:
-            grad_mode.set_enabled(True)
-            remade = view.replay(base) if view.replay is not None else door.as_strided(base, *Geometry(t))
-        finally:
-            grad_mode.set_enabled(building)
-        t._ag = remade._ag
+    building = grad_mode.is_grad_enabled()
+    if view_version(storage) == view.version:
+        # A view that no op of the graph made requires grad as its base does; what is computed of it does too.
+        return Nowhere(t) if t._ag is None and building else t._ag
+    if type(view) is not View:
+        if building:
+            raise _forbidden(t, "its base or another view of its base has been")
+        return t._ag
+    if t._ag is None or type(base._ag) is not AccumulateGrad:
+        if view.replay is not None:
+            remade = grad_mode.within(True, view.replay, base)
+        else:
+            remade = grad_mode.within(True, door.as_strided, base, *Geometry(t))
+        # The base may have left its graph, and then there is no way to it any more.
+        take_place(t, Nowhere(t) if remade._ag is None else remade._ag)
     view.version = storage.version
     return t._ag
 
@@ -84,15 +93,15 @@ def make_view(t: Tensor, source: Tensor, replay: Callable[[Tensor], Tensor] | No
         t._view = kind(source, version, replay)
         return
     if replay is None and before.replay is not None:
-        replay = composed(before.replay, t)
+        replay = composed(before.replay, t, source)
     t._view = (kind if type(before) is View else type(before))(before.base, version, replay)
 
 
 def views_of(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
     """Tensors on views of one tensor that came from one op."""
-    if _tap.HELPER is not None and type(arrays[0]) is np.ndarray:
+    if tap.HELPER is not None and type(arrays[0]) is np.ndarray:
         kind = OneOfMany if source._ag is not None or grad_mode.is_grad_enabled() else None
-        seen: tuple[Tensor, ...] = _tap.HELPER.look_at_parts(source, arrays, kind)
+        seen: tuple[Tensor, ...] = tap.HELPER.look_at_parts(source, arrays, kind)
         return seen
     storage = source._v
     if storage is None:
@@ -117,26 +126,55 @@ def views_of(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
 
 
 def unwatched(t: Tensor, source: Tensor) -> None:
-    """Say that `t` is a view of `source` made in no_grad mode."""
-    make_view(t, source, None, Unwatched)
+    """Say that `t` is a view of `source` made in no_grad mode, if that is in a graph."""
+    if source._ag is not None or (source._view is not None and source._view.base._ag is not None):
+        make_view(t, source, None, Unwatched)
 
 
-def composed(outer: Callable[[Tensor], Tensor], t: Tensor) -> Callable[[Tensor], Tensor]:
-    """How a view is remade from the base when it is a strided view of one that `outer` remakes."""
-    geometry = Geometry(t)
-    return lambda base: door.as_strided(outer(base), *geometry)
+class Replay:
+    """How a view is remade from its base, where strides alone do not tell: what was done, last step first.
+
+    A step is a function of a tensor, or a geometry; the offset of that is counted from where the tensor begins that it is
+    a view of, since a gradient laid out like the base has memory of its own.
+    """
+
+    __slots__ = ("before", "step")
+
+    def __init__(self, before: Replay | None, step: Any) -> None:
+        self.before, self.step = before, step
+
+    def __call__(self, base: Tensor) -> Tensor:
+        steps: list[Any] = []
+        replay: Replay | None = self
+        while replay is not None:
+            steps.append(replay.step)
+            replay = replay.before
+        t = base
+        for step in reversed(steps):
+            if type(step) is Geometry:
+                t = door.as_strided(t, step[0], step[1], t.storage_offset() + step[2])
+            else:
+                t = step(t)
+        return t
 
 
-def replaying(function: Callable[..., Tensor]) -> Callable[..., Any]:
-    """The `replay` of a view op whose results strides alone cannot remake: call it again on the base."""
+def _strided_step(t: Tensor, source: Tensor) -> Geometry:
+    """How `t` is found in a tensor that begins where `source` does."""
+    return Geometry(t, source.storage_offset())
 
-    def prepare(outer: View | None, first: Tensor, *rest: Any) -> Callable[[Tensor], Tensor]:
+
+def composed(outer: Replay, t: Tensor, source: Tensor) -> Replay:
+    """How a view is remade from the base when it is a strided view of `source`, which `outer` remakes."""
+    return Replay(outer, _strided_step(t, source))
+
+
+def replaying(function: Callable[[Tensor], Tensor]) -> Callable[..., Replay]:
+    """The `replay` of a view op whose results strides alone cannot remake: call it again on what it is a view of."""
+
+    def prepare(outer: View | None, first: Tensor) -> Replay:
         if outer is None:
-            return lambda base: function(base, *rest)
-        before, geometry = outer.replay, Geometry(first)
-        if before is not None:
-            return lambda base: function(before(base), *rest)
-        return lambda base: function(door.as_strided(base, *geometry), *rest)
+            return Replay(None, function)
+        return Replay(outer.replay or Replay(None, _strided_step(first, outer.base)), function)
 
     return prepare
 
@@ -147,7 +185,8 @@ def check_in_place(t: Tensor) -> None:
     if view is not None:
         if type(view) is not View:
             raise _forbidden(t, "is being")
-        if type(view.base._ag) is AccumulateGrad:
+        base = view.base._ag
+        if type(base) is AccumulateGrad or (base is None and t._ag is not None):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if type(t._ag) is AccumulateGrad:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -155,11 +194,15 @@ def check_in_place(t: Tensor) -> None:
 
 def _forbidden(t: Tensor, what: str) -> RuntimeError:
     node = target(t._ag)
-    if node is None:
-        start = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled. "
+    known = node is not None and type(node) is not AccumulateGrad
+    name = (
+        f"Output {output_number(t._ag)} of {node.name().rstrip('0123456789').removesuffix('Backward')}" if known else ""
+    )
+    if known and type(t._view) is not Unwatched:
+        start = f"{name} is a view and {what} modified inplace. "
     else:
-        name = node.name().rstrip("0123456789").removesuffix("Backward")
-        start = f"Output {output_number(t._ag)} of {name} is a view and {what} modified inplace. "
+        made = f"{name} is a view of a view which was" if known else "A view was"
+        start = f"{made} created in no_grad mode and {what} modified inplace with grad mode enabled. "
     if type(t._view) is OneOfMany:
         return RuntimeError(
             start
@@ -181,12 +224,12 @@ def _forbidden(t: Tensor, what: str) -> RuntimeError:
 
 
 class Geometry(tuple[Any, ...]):
-    """Shape, element strides and offset of a tensor within its storage."""
+    """Shape, element strides and offset of a tensor within its storage, or from some place there."""
 
     __slots__ = ()
 
-    def __new__(cls, t: Tensor) -> Geometry:
-        return tuple.__new__(cls, (t._a.shape, t.stride(), t.storage_offset()))
+    def __new__(cls, t: Tensor, start: int = 0) -> Geometry:
+        return tuple.__new__(cls, (t._a.shape, t.stride(), t.storage_offset() - start))
 
 
 class CopySlices(Node):
@@ -203,12 +246,14 @@ class CopySlices(Node):
         self.inner, self.base, self.part, self.replay = inner, Geometry(base), Geometry(part), view.replay
         self.edges = (base._ag, *inner.edges[1 if _takes_self(inner) else 0 :])
         self.saved = ()
-        self.seq = _tap.NAMESPACE["SEQ"]
-        _tap.NAMESPACE["SEQ"] += 1
+        self.seq = tap.NAMESPACE["SEQ"]
+        tap.NAMESPACE["SEQ"] += 1
         self.shape, self.dtype, self.hooks = base._a.shape, base._a.dtype, None
 
-    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        unseen = not (_tap.NAMESPACE["HOOK"] or grad_mode.is_grad_enabled())
+    def run(self, grads: tuple[Any, ...], edges: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        unseen = not (tap.NAMESPACE["HOOK"] or grad_mode.is_grad_enabled())
         plain = self.replay is None and type(grads[0]) is Tensor and type(grads[0]._a) is np.ndarray
         return (self._run_on_arrays if unseen and plain else self._run_as_ops)(grads)
 
@@ -221,7 +266,7 @@ class CopySlices(Node):
             return self._run_as_ops(grads)
         steps = tuple([stride * size for stride in strides])
         part = np.ndarray(shape, whole.dtype, whole, (offset - self.base[2]) * size, steps)
-        results = self.inner.run((make(part.copy()),))
+        results = self.inner.run((make(_copied(part)),))
         if not _takes_self(self.inner):
             results = (None, *results)
         if self.edges[0] is None:
@@ -245,12 +290,14 @@ class CopySlices(Node):
             door.zero_(part)
         else:
             door.copy_(part, results[0])
+        if not grad_mode.is_grad_enabled():
+            storage_of(whole).version = 0  # a gradient that nobody has changed yet
         return (whole, *results[1:])
 
     def _run_inner(self, gradient: Tensor) -> tuple[Any, ...]:
-        if _tap.SLOT.recorder is None:
+        if tap.SLOT.recorder is None:
             return self.inner.run((gradient,))
-        with _tap.region(self.inner.event_ids()[1], self.inner.seq, door.intern_tensors((gradient,))):
+        with tap.region(self.inner.event_ids()[1], self.inner.seq, door.intern_tensors((gradient,))):
             return self.inner.run((gradient,))
 
     def release(self) -> None:
@@ -264,10 +311,19 @@ def _takes_self(node: Node) -> bool:
     return op is None or op.differentiable[:1] == ["self"]
 
 
+def _copied(a: Any) -> Any:
+    """What `clone` makes of an array."""
+    if a.flags.c_contiguous or type(a) is MetaArray:
+        return a.copy()
+    made = blank(a.shape, a.dtype, like(a.shape, strides_of(a)))
+    np.copyto(made, a)
+    return made
+
+
 def before_change(t: Tensor, keep: bool) -> Tensor:
     """A stand-in for a tensor that is no view and is about to change in place; its values are copied to be kept."""
     stand_in = new(Tensor)
-    stand_in._a = t._a.copy() if keep else t._a
+    stand_in._a = _copied(t._a) if keep else t._a
     stand_in._ag = t._ag
     stand_in._v = stand_in._view = None
     return stand_in
@@ -288,16 +344,28 @@ def rebase(t: Tensor, node: Node | None) -> None:
         return
     view = t._view
     if view is None:
-        t._ag = node
+        take_place(t, node)
         return
     base = view.base
-    base._ag = CopySlices(base, t, node)
+    take_place(base, CopySlices(base, t, node))
     view.version = -1
     live(t)
 
 
-def resize(t: Tensor, shape: tuple[int, ...]) -> None:
-    """Give `out=` the shape of the result."""
+def take_place(t: Tensor, place: Any) -> None:
+    """Give a tensor another place in the graph; if it keeps its gradient, it keeps the one that arrives there."""
+    before, t._ag = t._ag, place
+    hooks = None if before is None else before.hooks
+    if hooks is not None and hooks.retain:
+        reference = hooks.retain.get(output_number(before))
+        if reference is not None and reference() is t:
+            del hooks.retain[output_number(before)]
+            target(place)._hooks().retain[output_number(place)] = reference
+
+
+def resize_out(t: Tensor, result: Any) -> None:
+    """Give `out=` the shape of the result, and the order in memory that it has, on the memory of its own."""
+    shape = result.shape
     if t._a.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {shape_text(t._a.shape)}, which does "
@@ -306,12 +374,12 @@ def resize(t: Tensor, shape: tuple[int, ...]) -> None:
             "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             stacklevel=2,
         )
-    move_to(t, meta(shape, t._a.dtype) if type(t._a) is MetaArray else np.empty(shape, t._a.dtype))
+    resize(t, shape, like(shape, strides_of(result)))
 
 
 # --- hooks on saved tensors -------------------------------------------------------------------------------------------
 
-_hooks = threading.local()
+_hooks = deeper.carry(threading.local())
 _active = 0
 _lock = free_in_children(threading.Lock())
 
@@ -331,7 +399,7 @@ def active_hooks() -> Any:
 
 def update_saving() -> None:
     """Tell generated code whether new nodes must be looked at."""
-    _tap.NAMESPACE["SAVING"] = _node_made if _active or anomaly.is_enabled() else None
+    tap.NAMESPACE["SAVING"] = _node_made if _active or anomaly.is_enabled() else None
 
 
 anomaly.tell_changes_to(update_saving)
@@ -361,12 +429,11 @@ def pack_saved(node: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], An
 
 
 def _packed(t: Tensor, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
-    building = grad_mode.is_grad_enabled()
-    try:
-        grad_mode.set_enabled(False)
-        return Packed(_tap.aloud(pack, t), unpack, edge(t))
-    finally:
-        grad_mode.set_enabled(building)
+    return Packed(grad_mode.without_graph(tap.call_traced, pack, t), unpack, edge(t))
+
+
+def _drop_hooks(context: object) -> None:
+    del _hooks.stack[-1]
 
 
 class saved_tensors_hooks:
@@ -381,23 +448,20 @@ class saved_tensors_hooks:
             raise RuntimeError(message)
         _enter((self.pack_hook, self.unpack_hook))
 
-    def __exit__(self, *exc: object) -> None:
-        _leave()
+    __exit__ = leaving(_drop_hooks, lambda self: _count_active(-1))
 
 
 def _enter(hooks: Any) -> None:
-    global _active
-    _stack().append(hooks)
-    with _lock:
-        _active += 1
-        update_saving()
+    """An interrupt, which comes after a call, may leave the count too high, which takes a little time, but no hooks."""
+    _count_active(1)
+    stack = _stack()
+    stack += [hooks]
 
 
-def _leave() -> None:
+def _count_active(change: int) -> None:
     global _active
-    _stack().pop()
     with _lock:
-        _active -= 1
+        _active += change
         update_saving()
 
 
@@ -417,8 +481,7 @@ class disable_saved_tensors_hooks:
     def __enter__(self) -> None:
         _enter(self.error_message)
 
-    def __exit__(self, *exc: object) -> None:
-        _leave()
+    __exit__ = leaving(_drop_hooks, lambda self: _count_active(-1))
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):

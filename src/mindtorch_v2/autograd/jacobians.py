@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor, make
+from ..core.tensor import Tensor, make
 from . import forward_ad
 from .entry import grad
 

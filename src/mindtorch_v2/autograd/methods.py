@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .._storage import InferenceStorage, OwnVersion, Unwatched
-from .._tensor import FAST, LAZY, Tensor, alias, in_memory, look_at, make_lazy, settle_class, storage_of
+from ..core.storage import InferenceStorage, OwnVersion
+from ..core.tensor import FAST, LAZY, Tensor, alias, in_memory, look_at, make_lazy, settle_class, storage_of
 from . import entry, grad_mode
+from .engine import ALONE
 from .graph import edge
-from .node import AccumulateGrad, Hooks, RemovableHandle, add_hook, output_number, target
+from .node import AccumulateGrad, Hooks, Nowhere, RemovableHandle, add_hook, output_number, target
 
 
 def method(function: Any) -> Any:
@@ -27,13 +28,7 @@ def attribute(function: Any) -> Any:
 
 
 def _get_requires_grad(self: Tensor) -> bool:
-    if self._view is None:
-        return self._ag is not None
-    if edge(self) is not None:
-        return True
-    # A view made in no_grad mode takes no part in a graph; torch still says of it what it says of its base.
-    view = self._view
-    return type(view) is Unwatched and _get_requires_grad(view.base)
+    return self._ag is not None or (self._view is not None and self._view.base._ag is not None)
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
@@ -49,10 +44,25 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
 Tensor.requires_grad = property(_get_requires_grad, _set_requires_grad)  # type: ignore[attr-defined]
 
 
+def _found_again(self: Tensor) -> AccumulateGrad | None:
+    """Where the gradients of a leaf arrived when it required grad before, if that was kept."""
+    leaf: AccumulateGrad | None = None if self._leaf is None else self.__dict__.pop("_leaf")
+    if leaf is not None and leaf.hooks is not None and leaf.hooks.are_none():
+        leaf.hooks = None
+    return leaf
+
+
 @method
-def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+def requires_grad_(self: Tensor, requires_grad: Any = True) -> Tensor:
     """Make a leaf require grad (or not)."""
+    if requires_grad is not True and not isinstance(requires_grad, bool):
+        kind = type(requires_grad).__name__
+        raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
+    if requires_grad and self._ag is not None:
+        return self
     ag = self._ag if self._view is None else edge(self)
+    if type(ag) is Nowhere:
+        ag = None
     if requires_grad:
         if ag is None:
             if type(self._v) is InferenceStorage and not grad_mode.is_inference_mode_enabled():
@@ -61,8 +71,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 )
             if not (self.dtype.is_floating_point or self.dtype.is_complex):
                 raise RuntimeError("only Tensors of floating point dtype can require gradients")
-            kept = None if self._grad is None else self.__dict__.pop("_grad")
-            leaf = self._ag = AccumulateGrad(self)
+            kept = None if self._kept_grad is None else self.__dict__.pop("_kept_grad")
+            leaf = self._ag = _found_again(self) or AccumulateGrad(self)
             leaf.grad = kept
         return self
     if ag is not None:
@@ -72,22 +82,30 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
             )
         if ag.grad is not None:
-            self.__dict__["_grad"] = ag.grad
-        self._ag = None
+            self.__dict__["_kept_grad"] = ag.grad
+        ag.grad = self._ag = None
+        if ag.hooks is not None or sys.getrefcount(ag) != ALONE:
+            # Hooks last until it requires grad again; a graph that still leads here goes where hooks are looked at, and
+            # what arrives is not kept.
+            ag._hooks()
+            self.__dict__["_leaf"] = ag
     return self
+
+
+_NO_OP = (AccumulateGrad, Nowhere)
 
 
 @attribute
 def grad_fn(self: Tensor) -> Any:
     """The node that made this tensor; None for leaves."""
     node = target(edge(self))
-    return None if type(node) is AccumulateGrad else node
+    return None if type(node) in _NO_OP else node
 
 
 @attribute
 def is_leaf(self: Tensor) -> bool:
     ag = edge(self)
-    return ag is None or type(ag) is AccumulateGrad
+    return ag is None or type(ag) in _NO_OP
 
 
 @attribute
@@ -99,8 +117,8 @@ def _get_grad(self: Tensor) -> Tensor | None:
     ag = self._ag
     if type(ag) is AccumulateGrad:
         return ag.grad
-    kept = self._grad
-    if kept is None and edge(self) is not None and "_retains" not in self.__dict__:
+    kept = self._kept_grad
+    if kept is None and ag is not None and "_retains" not in self.__dict__:
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
             "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
@@ -140,9 +158,9 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if type(self._ag) is AccumulateGrad:
         self._ag.grad = value
     elif value is None:
-        self.__dict__.pop("_grad", None)
+        self.__dict__.pop("_kept_grad", None)
     else:
-        self.__dict__["_grad"] = value
+        self.__dict__["_kept_grad"] = value
 
 
 def _del_grad(self: Tensor) -> None:
@@ -150,6 +168,7 @@ def _del_grad(self: Tensor) -> None:
 
 
 Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-defined]
+Tensor._grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[attr-defined]
 
 
 def _get_data(self: Tensor) -> Tensor:
@@ -214,17 +233,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
     return add_hook(self._ag._hooks().accumulated, hook)
 
 
-@method
-def retain_grad(self: Tensor) -> None:
-    """Keep the gradient of this non-leaf in `.grad`."""
-    ag = edge(self)
-    if ag is None:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if type(ag) is AccumulateGrad:
-        return
-    hooks, nr = _hooks_of(self)
-    hooks.retain[nr] = weakref.ref(self)
-    self.__dict__["_retains"] = True
+method(entry.retain_grad)
 
 
 @attribute
@@ -241,13 +250,15 @@ def cut(self: Tensor) -> Tensor:
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
+    if type(self._ag) is AccumulateGrad:
+        return requires_grad_(self, False)
     self._ag = None
     return self
 
 
 @method
 def _is_view(self: Tensor) -> bool:
-    return self._view is not None
+    return self._view is not None and type(self._v) is not InferenceStorage
 
 
 @attribute

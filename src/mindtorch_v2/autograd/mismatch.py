@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._device import strided
-from .._tensor import Tensor, make
+from ..core.device import strided
+from ..core.tensor import Tensor, make
 from .jacobians import Array, Pulled, every_direction, numerical, pushed, rows_of, units
 
 

@@ -12,9 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _tap
-from .._storage import Storage
-from .._tensor import Tensor, alias, new
+from ..core import tap
+from ..core.storage import Storage
+from ..core.tensor import Tensor, alias, new
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -77,6 +77,9 @@ class Hooks:
         self.metadata: dict[Any, Any] = {}
         self.trace: Any = None  # where forward ran (anomaly mode)
 
+    def are_none(self) -> bool:
+        return not any(getattr(self, name) for name in self.__slots__)
+
 
 def add_hook(hooks: dict[int, Any], hook: Any) -> RemovableHandle:
     handle = RemovableHandle(hooks)
@@ -136,8 +139,9 @@ class Node:
     # What a kind of node saves, in order: (kind, name), where the name is that of an argument or a result.
     saves: tuple[tuple[str, str], ...] = ()
 
-    def run(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Gradients of the inputs from gradients of the outputs (some may be None)."""
+    def run(self, grads: tuple[Any, ...], edges: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        """Gradients of the inputs from gradients of the outputs (some may be None). `edges` are those of the node, with
+        None for inputs whose gradients nobody asks for."""
         raise NotImplementedError
 
     def differentiable(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -150,6 +154,9 @@ class Node:
         """Drop what backward needs."""
         self.saved = None
 
+    def keep(self) -> None:
+        """The `release` of nodes that save no tensors: they can run any number of times."""
+
     def __init_subclass__(cls) -> None:
         """What nodes of this kind save can be read under torch's names: `_saved_self`, `_saved_result`, …
 
@@ -157,6 +164,10 @@ class Node:
         """
         for position, kind, label in _saved_places(cls.saves):
             setattr(cls, f"_saved_{label}", property(functools.partial(_saved_value, kind, label, position)))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A place in a graph is neither copied nor stored: all that leads there would have to come along."""
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
     def name(self) -> str:
         return event_name(type(self))
@@ -166,7 +177,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        return tuple((target(e), output_number(e)) for e in self.edges)
+        return tuple((None if type(e) is Nowhere else target(e), output_number(e)) for e in self.edges)
 
     def _hooks(self) -> Hooks:
         if self.hooks is None:
@@ -199,8 +210,8 @@ class Node:
         kind = type(self)
         if known is None or known[2] is not kind:
             label = event_name(kind)
-            evaluate = _tap.event_id(f"autograd::engine::evaluate_function: {label}")
-            known = kind.events = (evaluate, _tap.event_id(label, _tap.BACKWARD_FUNCTION), kind)
+            evaluate = tap.event_id(f"autograd::engine::evaluate_function: {label}")
+            known = kind.events = (evaluate, tap.event_id(label, tap.BACKWARD_FUNCTION), kind)
         return known
 
 
@@ -221,6 +232,10 @@ class Output:
     def __init__(self, node: Node, nr: int) -> None:
         self.node = node
         self.nr = nr
+
+    @property
+    def hooks(self) -> Hooks | None:
+        return self.node.hooks
 
 
 def target(edge: Any) -> Any:
@@ -265,6 +280,23 @@ class AccumulateGrad(Node):
         """A leaf has nothing to free."""
 
 
+class Nowhere(Node):
+    """Where gradients end that nobody keeps: those of views that require grad as their base does, without a way to it."""
+
+    __slots__ = ()
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.edges = self.saved = ()
+        self.seq = LEAF_SEQ
+        self.hooks = None
+        self.shape, self.dtype = tensor._a.shape, tensor._a.dtype
+
+    def run(self, grads: tuple[Any, ...], edges: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+        return ()
+
+    release = Node.keep
+
+
 def leaf_shape(node: AccumulateGrad) -> tuple[int, ...]:
     shape: tuple[int, ...] = node.array.shape
     return shape
@@ -285,7 +317,7 @@ class Packed:
         self.edge = edge
 
     def unpacked(self, edge: Any) -> Tensor:
-        value = _tap.aloud(self.unpack_hook, self.value)
+        value = tap.call_traced(self.unpack_hook, self.value)
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"

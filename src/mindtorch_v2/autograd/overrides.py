@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .. import _tap
-from .._fork import free_in_children
-from .._tensor import PLAIN, Parameter, Tensor
+from ..core import tap
+from ..core.fork import free_in_children
+from ..core.tensor import PLAIN, Parameter, Tensor
+from .deeper import carry
+from .mode_exit import leaving
 
-_state = threading.local()
+_state = carry(threading.local())
 _modes_everywhere = 0
 _lock = free_in_children(threading.Lock())
 
@@ -27,21 +29,25 @@ class DisableTorchFunctionSubclass:
     def __enter__(self) -> None:
         _state.disabled = getattr(_state, "disabled", 0) + 1
 
-    def __exit__(self, *exc: object) -> None:
+    def _restore(self) -> None:
         _state.disabled -= 1
+
+    __exit__ = leaving(_restore)
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
     """Inside, neither subclasses nor modes see calls."""
 
     def __enter__(self) -> None:
+        self._modes = _modes()
         super().__enter__()
-        self._modes = list(_modes())
-        _modes().clear()
+        _state.modes = []
 
-    def __exit__(self, *exc: object) -> None:
-        _modes().extend(self._modes)
-        super().__exit__()
+    def _restore(self) -> None:
+        _state.modes = self._modes
+        _state.disabled -= 1
+
+    __exit__ = leaving(_restore)
 
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -88,15 +94,16 @@ def offer(function: Any, takers: list[Any], args: tuple[Any, ...], kwargs: dict[
     types = tuple(type(t) for t in takers)
     modes = _modes()
     if modes:
-        mode = modes.pop()
+        mode = modes[-1]
         try:
-            result = _tap.aloud(mode.__torch_function__, function, types, args, kwargs)
+            del modes[-1]
+            result = tap.call_traced(mode.__torch_function__, function, types, args, kwargs)
         finally:
             modes.append(mode)
         if result is not NotImplemented:
             return result
     for taker in takers:
-        result = _tap.aloud(type(taker).__torch_function__, function, types, args, kwargs)
+        result = tap.call_traced(type(taker).__torch_function__, function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     if not takers and not modes:
@@ -115,12 +122,11 @@ def _as_called(arguments: Any, given: tuple[Any, ...], out: Any) -> tuple[tuple[
     pending: list[tuple[str, Any]] = []
     for argument, value in zip(arguments, given, strict=False):
         if argument.kwarg_only:
-            if not argument.has_default or (value is not argument.default and value != argument.default):
+            if not (argument.has_default and _same(value, argument.default)):
                 kwargs[argument.python_name] = value
             continue
         pending.append((argument.python_name, value))
-        default = argument.has_default and (value is argument.default or _same(value, argument.default))
-        if not default:
+        if not (argument.has_default and _same(value, argument.default)):
             positional.extend(v for _, v in pending)
             pending.clear()
     if out is not None:
@@ -129,7 +135,14 @@ def _as_called(arguments: Any, given: tuple[Any, ...], out: Any) -> tuple[tuple[
 
 
 def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and not isinstance(a, Tensor) and bool(a == b)
+    """Whether an op cannot tell an argument from a default: True is equal to 1, and -0.0 to 0.0, but not the same."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, Tensor):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b) and (not isinstance(a, (float, complex)) or repr(a) == repr(b))
 
 
 def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -166,19 +179,15 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> TorchFunctionMode:
-        global _modes_everywhere
-        _modes().append(self)
-        with _lock:
-            _modes_everywhere += 1
-            _announce()
+        watch(1)
+        modes = _modes()
+        modes += [self]  # last, and no call: an interrupt, which comes after one, leaves no mode entered
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        global _modes_everywhere
-        _modes().pop()
-        with _lock:
-            _modes_everywhere -= 1
-            _announce()
+    def _restore(self) -> None:
+        del _state.modes[-1]
+
+    __exit__ = leaving(_restore, lambda self: watch(-1))
 
 
 def watch(change: int) -> None:
@@ -190,8 +199,8 @@ def watch(change: int) -> None:
 
 
 def _announce() -> None:
-    _tap.NAMESPACE["MODES"] = _modes_everywhere > 0
-    _tap.set_reason("modes", _modes_everywhere > 0)
+    tap.NAMESPACE["MODES"] = _modes_everywhere > 0
+    tap.set_reason("modes", _modes_everywhere > 0)
 
 
 def has_torch_function(values: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor
+from ..core.tensor import Tensor
 from .engine import door
 from .entry import grad as _grad
 from .function import Function

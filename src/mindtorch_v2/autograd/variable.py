@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor, alias, make, storage_of
+from ..core.tensor import Tensor, alias, make, storage_of
 
 
 class VariableMeta(type):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -134,7 +135,9 @@ def _guarded(given: list[str], prog: str) -> int:
         return OK
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _tell(UserError(f"{place}{error.strerror or error}; check the path and its permissions"), prog)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        remedy = "free some space or write elsewhere" if full else "check the path and its permissions"
+        return _tell(UserError(f"{place}{error.strerror or error}; {remedy}"), prog)
     except KeyboardInterrupt:
         return INTERRUPTED
 

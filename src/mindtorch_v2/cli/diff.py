@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
-from ..profiler.capture import Capture
-from ..profiler.diff import Diff, Rules, compare
-from ..profiler.samples import GROUPINGS, NothingRecorded
+from ..core.files import write_text
+from ..profiler.analyse.diff import Diff, Rules, compare
+from ..profiler.analyse.samples import GROUPINGS, NothingRecorded
+from ..profiler.capture.capture import Capture
 from .files import STDIN, read_capture
 from .reporters.diff import FORMATS, junit
 from .terminal import FAILED, NOTHING_MEASURED, OK, UserError, Working, say
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     print(FORMATS[options.format](found, options), end="")
     failures = found.failures(options.fail_over) if options.fail_over is not None else {}
     if options.junit:
-        Path(options.junit).write_text(junit(found, failures, options), encoding="utf-8")
+        write_text(options.junit, junit(found, failures, options))
         say(f"JUnit: {options.junit}")
     return OK if options.fail_over is None else _gate(found, failures, options.fail_over)
 

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..profiler.capture import Capture
+from ..profiler.api.load import load
+from ..profiler.capture.capture import Capture
 from ..profiler.export import FORMATS, write
-from ..profiler.load import load
 from ..profiler.program import SPOOL, TRACE, nested_steps
 from .terminal import UserError, Working, say
 

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 from typing import Any
 
 import numpy as np
 
-from ..profiler.capture import Capture, Track
-from ..profiler.metrics import Metrics
-from ..profiler.samples import step_intervals
-from ..profiler.units import format_time
+from ..profiler.analyse.metrics import Metrics
+from ..profiler.analyse.samples import step_intervals
+from ..profiler.analyse.units import format_time
+from ..profiler.capture.capture import Capture, Track
+from ..profiler.export.texts import json_encoder, json_text
 from .files import STDIN, read_capture
 from .table import rows_of
 from .terminal import cut, visible
 
 _HOTTEST = 3
+_json = json_encoder(indent=1, default=str)
 _LONGEST = 200
 
 
@@ -35,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     facts = facts_of(read_capture(options.file), options.file)
     if options.json:
-        print(json.dumps(facts, indent=1, default=str))
+        print(_json(facts))
         return 0
     width = max(map(len, facts))
     for name, value in facts.items():
@@ -66,9 +67,7 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
         facts["typical step"] = format_time(float(np.median(end - begin)) / 1000)
     facts["recorded"] = [name for name, value in vars(capture.options).items() if value is True] or ["names and times"]
     facts["hottest"] = _hottest(capture)
-    facts["metadata"] = [
-        f"{key}: {json.dumps(value, default=str)[:_LONGEST]}" for key, value in capture.metadata.items()
-    ]
+    facts["metadata"] = [f"{key}: {json_text(value)[:_LONGEST]}" for key, value in capture.metadata.items()]
     facts["notes"] = list(capture.notes)
     return facts
 

@@ -15,9 +15,9 @@ import argparse
 import os
 from typing import Any
 
-from ..profiler.capture import Capture
-from ..profiler.merge import ALIGNMENTS, CLOCK, Straggling, merge, stragglers
-from ..profiler.units import format_time
+from ..profiler.analyse.merge import ALIGNMENTS, CLOCK, Straggling, merge, stragglers
+from ..profiler.analyse.units import format_time
+from ..profiler.capture.capture import Capture
 from .files import read_capture, write_capture
 from .terminal import UserError, say
 

@@ -28,9 +28,9 @@ from pathlib import Path
 from types import FrameType
 
 from ..profiler import control
-from ..profiler.capture import Capture
-from ..profiler.endings import guest_handler
+from ..profiler.capture.capture import Capture
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
+from ..profiler.record.endings import guest_handler, interrupts_held
 from . import wire
 from .reporters.table import narrow, with_visible_names
 from .run import add_program, launch, program_of
@@ -125,8 +125,9 @@ def run(options: argparse.Namespace) -> int:
                 launch(program_of(options))
                 _wait_for_threads()
         finally:
-            control.finish()
-            finish(profiled, options, folder)
+            with interrupts_held("the profile is being written"):
+                control.finish()
+                finish(profiled, options, folder)
     return 0
 
 
@@ -182,6 +183,8 @@ def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -
     except OSError as error:
         # The program's own end must not be hidden by this.
         say(f"cannot write into {folder}: {error.strerror or error}; `mindtorch recover` reads what the spool has")
+        for note in capture.notes:
+            say(f"note: {note}")
         return
     steps = f" in {profiled.steps} steps" if profiled.steps else ""
     events = sum(map(len, capture.tracks))

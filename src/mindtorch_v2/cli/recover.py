@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..profiler.capture import Capture
-from ..profiler.recover import recover
+from ..profiler.api.recover import recover
+from ..profiler.capture.capture import Capture
 from .files import write_capture
 from .terminal import UserError, Working, say
 

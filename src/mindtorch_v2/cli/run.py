@@ -15,7 +15,7 @@ import argparse
 import os
 import sys
 
-from .. import _launcher
+from ..launch import launcher
 from . import wire
 from .terminal import UserError
 
@@ -57,7 +57,7 @@ def launch(program: list[str]) -> None:
     """Run the program as `__main__`. Modules are looked for where the user is, as under `python -m`."""
     if program[0] == "-m" and not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
-    _launcher.run(program)
+    launcher.run(program)
 
 
 def run(options: argparse.Namespace) -> int:

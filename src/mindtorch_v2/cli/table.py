@@ -21,12 +21,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..profiler.averages import FunctionEventAvg, Grouping
-from ..profiler.capture import Capture
-from ..profiler.events import View
-from ..profiler.lists import EventList, averages_of_views
-from ..profiler.metrics import Metrics
-from ..profiler.modules import OUTSIDE, Modules
+from ..profiler.analyse.averages import FunctionEventAvg, Grouping
+from ..profiler.analyse.events import View
+from ..profiler.analyse.metrics import Metrics
+from ..profiler.analyse.modules import OUTSIDE, Modules
+from ..profiler.api.lists import EventList, averages_of_views
+from ..profiler.capture.capture import Capture
 from .files import read_capture
 from .reporters.table import FORMATS
 from .terminal import UserError, say

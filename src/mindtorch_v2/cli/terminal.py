@@ -33,7 +33,16 @@ class UserError(Exception):
 
 def visible(text: str) -> str:
     """A name from a file or a program, in one line that no terminal takes for a command."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _STEERING.sub(_escaped, text)
+
+
+def harmless(text: str) -> str:
+    """Lines of data as they are, but for what steers terminals: what goes through a pipe may be shown on one after all."""
+    return _STEERING.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found), text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:

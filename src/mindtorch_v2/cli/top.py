@@ -14,12 +14,12 @@ examples:
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from typing import Any
 
-from ..profiler.units import format_time
+from ..profiler.analyse.units import format_time
+from ..profiler.export.texts import json_text
 from . import wire
 from .terminal import BOLD, OK, UserError, cut, paint, say, visible, width_of_terminal
 
@@ -56,15 +56,15 @@ def run(options: argparse.Namespace) -> int:
     redraw = sys.stdout.isatty() and not options.json
     while True:
         try:
-            asked = {"do": "hot", "seconds": options.interval, "limit": options.limit}
-            found = wire.request(pid, asked, options.interval + _PATIENCE_S)
+            requested = {"do": "hot", "seconds": options.interval, "limit": options.limit}
+            found = wire.request(pid, requested, options.interval + _PATIENCE_S)
         except UserError:
             if not views:
                 raise
             say(f"process {pid} has ended")
             return OK
         if options.json:
-            print(json.dumps(found), flush=True)
+            print(json_text(found), flush=True)
         else:
             print(("\x1b[H\x1b[J" if redraw else "") + view(found), end="\n" if not redraw else "", flush=True)
         views += 1

@@ -25,6 +25,7 @@ _SUFFIX = ".sock"
 _LONGEST_PATH = 100
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 10.0
+_LAST_WORDS_S = 0.5
 
 
 def _folder() -> str:
@@ -79,6 +80,7 @@ class _Server:
         self._path = path
         self._answer = answer
         self._pid = os.getpid()
+        self._talks: list[threading.Thread] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.suppress(FileNotFoundError):
             # Of a program that was killed, whose number is used again.
@@ -94,7 +96,10 @@ class _Server:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
-            threading.Thread(target=self._talk, args=(connection,), daemon=True, name="mindtorch-request").start()
+            self._talks = [talk for talk in self._talks if talk.is_alive()]
+            talk = threading.Thread(target=self._talk, args=(connection,), daemon=True, name="mindtorch-request")
+            self._talks.append(talk)
+            talk.start()
 
     def _talk(self, connection: socket.socket) -> None:
         with connection:
@@ -117,6 +122,8 @@ class _Server:
         if os.getpid() == self._pid:
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
+            for talk in self._talks:  # who asked for what has just been done is told so
+                talk.join(_LAST_WORDS_S)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ from .cauchy import Cauchy
 from .chi2 import Chi2
 from .constraint_registry import biject_to, transform_to
 from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
@@ -25,13 +24,15 @@ from .inverse_gamma import InverseGamma
 from .kl import kl_divergence, register_kl
 from .kumaraswamy import Kumaraswamy
 from .laplace import Laplace
-from .lkj_cholesky import LKJCholesky
 from .log_normal import LogNormal
 from .logistic_normal import LogisticNormal
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .mixture_same_family import MixtureSameFamily
-from .multinomial import Multinomial
-from .multivariate_normal import MultivariateNormal
+from .multivariate.dirichlet import Dirichlet
+from .multivariate.lkj_cholesky import LKJCholesky
+from .multivariate.lowrank_multivariate_normal import LowRankMultivariateNormal
+from .multivariate.multinomial import Multinomial
+from .multivariate.multivariate_normal import MultivariateNormal
+from .multivariate.wishart import Wishart
 from .negative_binomial import NegativeBinomial
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
@@ -45,7 +46,6 @@ from .transforms import *  # noqa: F403
 from .uniform import Uniform
 from .von_mises import VonMises
 from .weibull import Weibull
-from .wishart import Wishart
 
 __all__ = [
     "Bernoulli",

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
-from ..ops.random import bernoulli as draw
-from ..ops.ranges import arange
+from ..ops.creation.random_fills import bernoulli as draw
+from ..ops.creation.ranges import arange
 from . import constraints
 from .exp_family import ExponentialFamily
 from .odds import Odds

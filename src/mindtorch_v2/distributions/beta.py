@@ -5,11 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from ..ops.convert import tensor
-from ..ops.join import stack
+from ..ops.creation.convert import tensor
+from ..ops.shape.join import stack
 from . import constraints
-from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
+from .multivariate.dirichlet import Dirichlet
 from .utils import broadcast_all
 
 

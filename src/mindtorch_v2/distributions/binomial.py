@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
-from ..ops.random import _binomial
-from ..ops.ranges import arange
+from ..ops.creation.random import _binomial
+from ..ops.creation.ranges import arange
 from . import constraints
 from .odds import Odds
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dtype import finfo, int64
-from .._size import Size
-from ..ops.creation import full
-from ..ops.random import _multinomial
-from ..ops.ranges import arange
-from ..ops.view import broadcast_tensors
+from ..core.dtype import finfo, int64
+from ..core.size import Size
+from ..ops.creation.fill import full
+from ..ops.creation.random import _multinomial
+from ..ops.creation.ranges import arange
+from ..ops.shape.view import broadcast_tensors
 from . import constraints
 from .distribution import Distribution
 from .odds import check_one_given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.creation import empty, full
+from ..ops.creation.fill import empty, full
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._dtype import bool_, finfo
+from ..core.dtype import bool_, finfo
 from ..linalg import cholesky_ex, eigvalsh  # type: ignore[attr-defined]
-from ..ops.creation import full
-from ..ops.join import cat as join
-from ..ops.join import stack as pile
+from ..ops.creation.fill import full
+from ..ops.shape.join import cat as join
+from ..ops.shape.join import stack as pile
 
 
 class Constraint:

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..autograd.grad_mode import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
-from ..ops.creation import ones_like, zeros_like
-from ..ops.mask import where
+from ..ops.creation.fill import ones_like, zeros_like
+from ..ops.indexing.mask import where
 from . import constraints
 from .exp_family import ExponentialFamily
 from .odds import Odds, check_one_given

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .._size import Size
-from .._tensor import Tensor
 from ..autograd.grad_mode import no_grad
-from ..ops.reduce import is_all_true
+from ..core.size import Size
+from ..core.tensor import Tensor
+from ..ops.reduction.truth import is_all_true
 from . import constraints
 from .utils import lazy_property
 

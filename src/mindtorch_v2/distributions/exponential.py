@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.creation import empty, zeros_like
+from ..ops.creation.fill import empty, zeros_like
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all

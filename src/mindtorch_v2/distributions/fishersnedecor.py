@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dtype import finfo
+from ..core.dtype import finfo
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.creation import zeros_like
-from ..ops.mask import where
+from ..ops.creation.fill import zeros_like
+from ..ops.indexing.mask import where
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dtype import finfo
-from ..ops.convert import as_tensor
-from ..ops.gamma_samples import standard_gamma
-from ..ops.special import xlogy
+from ..core.dtype import finfo
+from ..ops.creation.convert import as_tensor
+from ..ops.creation.gamma_samples import standard_gamma
+from ..ops.pointwise.special import xlogy
 from ..special import gammainc  # type: ignore[attr-defined]
 from . import constraints
 from .exp_family import ExponentialFamily

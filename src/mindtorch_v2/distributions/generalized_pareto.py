@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.creation import ones_like
-from ..ops.mask import where
+from ..ops.creation.fill import ones_like
+from ..ops.indexing.mask import where
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, rand

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dtype import finfo
 from ..autograd.grad_mode import no_grad
+from ..core.dtype import finfo
 from ..nn.functional import binary_cross_entropy_with_logits
-from ..ops.creation import empty, zeros_like
+from ..ops.creation.fill import empty, zeros_like
 from . import constraints
 from .odds import Odds
 from .utils import broadcast_all

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dtype import finfo
-from ..ops.creation import full_like, ones_like
+from ..core.dtype import finfo
+from ..ops.creation.fill import full_like, ones_like
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform

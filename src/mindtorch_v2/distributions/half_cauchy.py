@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.convert import as_tensor
-from ..ops.creation import full
+from ..ops.creation.convert import as_tensor
+from ..ops.creation.fill import full
 from .cauchy import Cauchy
 from .folded import Folded
 

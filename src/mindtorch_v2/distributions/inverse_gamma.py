@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.mask import where
+from ..ops.indexing.mask import where
 from . import constraints
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution

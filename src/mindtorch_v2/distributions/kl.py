@@ -10,14 +10,13 @@ from typing import Any
 from ..autograd.entry import grad
 from ..autograd.grad_mode import enable_grad
 from ..nn.functional import softplus
-from ..ops.creation import full_like
+from ..ops.creation.fill import full_like
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
 from .categorical import Categorical
 from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
@@ -27,7 +26,8 @@ from .gumbel import Gumbel
 from .half_normal import HalfNormal
 from .independent import Independent
 from .laplace import Laplace
-from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
+from .multivariate.dirichlet import Dirichlet
+from .multivariate.multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dtype import finfo
-from ..ops.creation import empty
+from ..core.dtype import finfo
+from ..ops.creation.fill import empty
 from . import constraints
 from .distribution import Centred
 from .utils import broadcast_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
-from ..ops.softmax import log_softmax
+from ..ops.network.softmax import log_softmax
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution

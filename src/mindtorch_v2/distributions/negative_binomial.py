@@ -6,7 +6,7 @@ from typing import Any
 
 from ..autograd.grad_mode import no_grad
 from ..nn.functional import logsigmoid
-from ..ops.random import _poisson
+from ..ops.creation.random import _poisson
 from . import constraints
 from .gamma import Gamma
 from .odds import Odds

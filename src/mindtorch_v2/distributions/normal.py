@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
-from ..ops.random import normal as draw
+from ..ops.creation.random import normal as draw
 from . import constraints
 from .distribution import Centred
 from .exp_family import ExponentialFamily

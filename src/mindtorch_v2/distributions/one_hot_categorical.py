@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..nn.functional import one_hot
-from ..ops.ranges import eye
+from ..ops.creation.ranges import eye
 from . import constraints
 from .categorical import Categorical, OfCategorical
 

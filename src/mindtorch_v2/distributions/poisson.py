@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
-from ..ops.random import _poisson
-from ..ops.special import xlogy
+from ..ops.creation.random import _poisson
+from ..ops.pointwise.special import xlogy
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all

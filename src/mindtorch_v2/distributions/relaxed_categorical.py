@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.creation import full_like
+from ..ops.creation.fill import full_like
 from . import constraints
 from .categorical import Categorical, OfCategorical
 from .relaxed import Relaxed

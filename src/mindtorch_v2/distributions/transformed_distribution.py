@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._size import Size
 from ..autograd.grad_mode import no_grad
+from ..core.size import Size
 from . import constraints
 from .distribution import Distribution, _owner
 from .independent import Independent
-from .transform_base import ComposeTransform, Transform
+from .transforms.base import ComposeTransform, Transform
 from .utils import sum_rightmost
 
 

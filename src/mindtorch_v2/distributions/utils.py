@@ -8,16 +8,16 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
-from .._dtype import finfo, get_default_dtype
-from .._front import FRONTS
-from .._tensor import Tensor
 from ..autograd.grad_mode import enable_grad
-from ..ops.convert import tensor
-from ..ops.creation import empty
-from ..ops.random import normal_
-from ..ops.ranges import arange
-from ..ops.softmax import softmax
-from ..ops.view import broadcast_tensors
+from ..core.dtype import finfo, get_default_dtype
+from ..core.tensor import Tensor
+from ..dispatch.front import FRONTS
+from ..ops.creation.convert import tensor
+from ..ops.creation.fill import empty
+from ..ops.creation.random_fills import normal_
+from ..ops.creation.ranges import arange
+from ..ops.network.softmax import softmax
+from ..ops.shape.view import broadcast_tensors
 
 euler_constant = 0.57721566490153286060
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dtype import float64
 from ..autograd.grad_mode import no_grad
-from ..ops.creation import empty, zeros
-from ..ops.mask import where
+from ..core.dtype import float64
+from ..ops.creation.fill import empty, zeros
+from ..ops.indexing.mask import where
 from ..special import i0e, i1e  # type: ignore[attr-defined]
 from . import constraints
 from .distribution import Centred

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.creation import ones_like
+from ..ops.creation.fill import ones_like
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .._floating import quiet
 from .checks import is_float, not_implemented
 from .compiled import order_of
+from .floating import quiet
 
 Array: TypeAlias = npt.NDArray[Any]
 Block: TypeAlias = npt.NDArray[np.floating[Any]]  # what kernels see
@@ -131,9 +131,9 @@ def ratio(x: Block, table: tuple[tuple[Any, ...], tuple[Any, ...]]) -> Block:
 
 
 def fill(out: Block, where: Array, formula: Callable[..., Any], *blocks: Block) -> None:
-    """Write ``formula(*blocks)`` into ``out`` at the places ``where`` holds, computing nothing elsewhere."""
-    places = np.flatnonzero(where)  # gathering by index is several times faster than by mask
-    if places.size == where.size:
+    """Write ``formula(*blocks)`` into ``out`` at the positions ``where`` holds, computing nothing elsewhere."""
+    positions = np.flatnonzero(where)  # gathering by index is several times faster than by mask
+    if positions.size == where.size:
         out[...] = formula(*blocks)
-    elif places.size:
-        out[places] = formula(*(block.take(places) for block in blocks))
+    elif positions.size:
+        out[positions] = formula(*(block.take(positions) for block in blocks))

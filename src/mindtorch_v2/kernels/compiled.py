@@ -1,7 +1,7 @@
 """Finds the optional compiled kernels: `C` is their module, or None where they are not built or not wanted.
 
 They are chosen call by call, and return False for what they do not take; the kernels in NumPy then do it. With
-`MINDTORCH_PURE=1` in the environment nothing compiled is used.
+`MINDTORCH_PURE=kernels` in the environment they are not used.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .. import _built
+from ..core import built
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 Function = Callable[..., Any]
 
 
 def _load() -> Any:
-    module = _built.compiled("kernels")
+    module = built.compiled("kernels")
     if module is None:
         return None
     try:
@@ -72,8 +72,11 @@ def looked_at(a: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
 def unsqueezed(a: Any, dim: int) -> Any:
     """A view of ``a`` with a dimension of one element in front of ``dim``, whose stride is the one torch gives it."""
     made = None if C is None else C.unsqueeze(a, dim)
-    # Reshaping gives the same stride; indexing by None would make it 0.
-    return a.reshape((*a.shape[:dim], 1, *a.shape[dim:])) if made is None else made
+    if made is not None:
+        return made
+    # Indexing by None would make the stride 0.
+    step = a.shape[dim] * a.strides[dim] if dim < a.ndim else a.dtype.itemsize
+    return looked_at(a, (*a.shape[:dim], 1, *a.shape[dim:]), (*a.strides[:dim], step, *a.strides[dim:]))
 
 
 def order_of(a: Any) -> Any:
@@ -130,13 +133,13 @@ def in_one_sum(function: Function) -> Function:
         return function
 
     @functools.wraps(function)
-    def fused(*given: Any, out: Any = None) -> Any:
-        result = loop(*given, out)
-        if result is None and is_one_number(given[0]):
-            result = loop(given[0].copy(), *given[1:], out)
-        if result is None and out is None and any(map(_is_cut, given)):
-            result = loop(*(np.ascontiguousarray(v) if _is_cut(v) else v for v in given), None)
-        return function(*given, out=out) if result is None else result
+    def fused(*arguments: Any, out: Any = None) -> Any:
+        result = loop(*arguments, out)
+        if result is None and is_one_number(arguments[0]):
+            result = loop(arguments[0].copy(), *arguments[1:], out)
+        if result is None and out is None and any(map(_is_cut, arguments)):
+            result = loop(*(np.ascontiguousarray(v) if _is_cut(v) else v for v in arguments), None)
+        return function(*arguments, out=out) if result is None else result
 
     return fused
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._floating import spreading
 from .compiled import C, order_of, stand_in
+from .floating import spreading
 
 BLOCK = 1 << 16  # elements: an input, a result and a temporary of float32 fill most of a second-level cache
 

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from .compiled import C, order_of
+from .result_layout import as_first, is_row_major
 
 _FLOAT32 = np.dtype(np.float32)
 P = ParamSpec("P")
@@ -24,12 +25,14 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 
 def cast(a: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """``a.astype(dtype)``; between 16 bits and float32, where NumPy goes one by one, by the compiled loop."""
+    """``a.astype(dtype)`` that lies in memory as ``a`` does; between 16 bits and float32, where NumPy goes one by one, by the
+    compiled loop."""
+    plain = is_row_major(a)
     if C is not None and a.dtype.itemsize + dtype.itemsize == 6:
         result: np.ndarray[Any, Any] | None = C.converted(a, dtype)
         if result is not None:
-            return result
-    return a.astype(dtype, order_of(a))
+            return result if plain else as_first(result, a)
+    return a.astype(dtype) if plain else as_first(a.astype(dtype, order_of(a)), a)
 
 
 def wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

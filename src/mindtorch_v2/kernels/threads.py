@@ -22,9 +22,9 @@ _BLAS_SETTERS = (
 
 def default_threads() -> int:
     """What the environment asks for, else one thread for each processor this process may run on."""
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
+    requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if requested.isdecimal() and int(requested) > 0:
+        return int(requested)
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 

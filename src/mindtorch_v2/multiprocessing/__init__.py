@@ -1,12 +1,14 @@
-"""torch.multiprocessing: Python's multiprocessing, and `spawn`. Tensors travel by pickle, hence as copies."""
+"""torch.multiprocessing: Python's multiprocessing, in which tensors are sent by sharing their memory, and `spawn`."""
 
 from __future__ import annotations
 
 import multiprocessing
-import sys
+import multiprocessing.resource_sharer  # not half imported by a queue's thread while somebody forks
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
+from ..core import segments as _segments
+from .reductions import init_reductions
 from .spawning import (
     ProcessContext,
     ProcessException,
@@ -17,27 +19,21 @@ from .spawning import (
     start_processes,
 )
 
-_strategies = {"file_descriptor", "file_system"} if sys.platform != "darwin" else {"file_system"}
-_chosen = ["file_descriptor" if "file_descriptor" in _strategies else "file_system"]
-
 
 def get_all_sharing_strategies() -> set[str]:
-    return set(_strategies)
+    """The ways in which shared memory can travel between processes on this system."""
+    return set(_segments.STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    return _chosen[0]
+    """How memory that is shared from now on travels."""
+    return _segments.strategy()
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Remember a way to share memory; tensors are copied all the same."""
-    if new_strategy not in _strategies:
-        raise AssertionError(f"unknown sharing strategy {new_strategy!r}; known: {', '.join(sorted(_strategies))}")
-    _chosen[0] = new_strategy
-
-
-def init_reductions() -> None:
-    """Tensors pickle themselves."""
+    """Choose how memory that is shared from now on travels. `file_descriptor` keeps a file open for each tensor's storage
+    and leaves no names; `file_system` keeps none open and names each storage in /dev/shm while it is in use."""
+    _segments.set_strategy(new_strategy)
 
 
 __all__ = [
@@ -49,6 +45,7 @@ __all__ = [
     "SpawnContext",
     "get_all_sharing_strategies",
     "get_sharing_strategy",
+    "init_reductions",
     "set_sharing_strategy",
     "spawn",
     "start_processes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, Union
 
-from .._tensor import Tensor
+from ..core.tensor import Tensor
 
 T = TypeVar("T")
 

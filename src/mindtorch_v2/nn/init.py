@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
-from ..ops.creation import empty_like
-from ..ops.linalg_qr import linalg_qr
-from ..ops.random import normal_ as _normal_
-from ..ops.random import randperm
-from ..ops.random import uniform_ as _uniform_
-from ..ops.ranges import eye as _identity
+from ..ops.creation.fill import empty_like
+from ..ops.creation.random import randperm
+from ..ops.creation.random_fills import normal_ as _normal_
+from ..ops.creation.random_fills import uniform_ as _uniform_
+from ..ops.creation.ranges import eye as _identity
+from ..ops.linalg.qr import linalg_qr
 
 _LINEAR = (
     "linear",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _tap
-from .._device import preserve_format
-from .._tensor import PLAIN, Parameter, Tensor, new, settle_class, storage_of
-from ..ops.creation import empty
+from ..core import tap
+from ..core.device import preserve_format
+from ..core.tensor import PLAIN, Parameter, Tensor, new, settle_class, storage_of
+from ..ops.creation.fill import empty
 
 
 def _leaf_on(cls: Any, data: Tensor, requires_grad: bool) -> Any:
@@ -23,7 +23,7 @@ def _new_parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> An
     if data is None:
         data = empty((0,))
     if type(data) in PLAIN:
-        return _leaf_on(cls, data if _tap.SLOT.recorder is None else data.detach(), requires_grad)
+        return _leaf_on(cls, data if tap.SLOT.recorder is None else data.detach(), requires_grad)
     if not isinstance(data, Tensor):
         raise AttributeError(
             f"'{type(data).__name__}' object has no attribute 'detach': Parameter takes a Tensor; make one with "

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..autograd import grad_mode
 from ..autograd.entry import grad
-from .view import expand
+from .shape.view import expand
 
 wanted: Callable[[], bool] = grad_mode.is_grad_enabled
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._front import front
-from .._op import OPS, composite
-from .._tensor import Tensor
+from ..core.tensor import Tensor
+from ..dispatch.front import front
+from ..dispatch.op import OPS, composite
 
 
 def _pairs(tensors: Any, others: Any) -> Any:

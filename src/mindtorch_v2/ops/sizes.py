@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -19,5 +20,5 @@ def expanded(value: Any, count: int) -> tuple[int, ...]:
             return value
     if isinstance(value, (int, np.integer)):
         return (int(value),) * count
-    values = tuple(int(v) for v in value)
+    values = tuple(index(v) for v in value)
     return values * count if len(values) == 1 else values

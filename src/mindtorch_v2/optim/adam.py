@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.convert import tensor
-from ..ops.creation import zeros_like
+from ..ops.creation.convert import tensor
+from ..ops.creation.fill import zeros_like
 from . import arrays
-from .optimizer import Optimizer, check_fused, check_options, number
+from .foreach import TensorLists, maximum_
+from .optimizer import check_fused, check_options, fixed, is_asked, number, setting
 from .per_parameter import PerParameter, decayed, kept, with_eps
-from .together import Together, maximum_
 
 
 def _checked(**options: Any) -> dict[str, Any]:
@@ -67,9 +67,15 @@ class Adam(_Moments):
         done = arrays.adam(params, states, group, number(group["lr"]), betas)
         return done or super()._update_arrays(params, states, group)
 
+    def _step_sparse(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        gradient = decayed(p, gradient, group, by_tensor=True)
+        if any(map(is_asked, (group["lr"], *group["betas"]))):
+            self._update_by_tensors(p, gradient, state, group)
+            return
         beta1, beta2 = (number(b) for b in group["betas"])
-        gradient = decayed(p, gradient, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(gradient, 1 - beta1)
         square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -80,14 +86,29 @@ class Adam(_Moments):
         denominator = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
         p.addcdiv_(kept(mean, group), denominator, value=-(number(group["lr"]) / (1 - beta1**step)))
 
-    def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+    def _update_by_tensors(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """The same in tensors throughout, so that it is differentiable with respect to the rate and the betas."""
+        beta1, beta2 = map(setting, group["betas"])
+        mean, square, step = state["exp_avg"], state["exp_avg_sq"], state["step"].clone()
+        mean.lerp_(gradient, 1 - beta1)
+        if is_asked(beta2):
+            square.lerp_(gradient.square(), 1 - beta2)
+        else:
+            square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        if group["amsgrad"]:
+            square = state["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
+        scale = -(setting(group["lr"]) / (1 - beta1**step))
+        denominator = square.sqrt() / ((1 - beta2**step).sqrt() * scale) + group["eps"] / scale
+        p.addcdiv_(mean.clone(), denominator)
+
+    def _update_foreach(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
         """With corrections of each parameter's own step, all parameters go together."""
         beta1, beta2 = (number(b) for b in group["betas"])
-        p, rate = Together(params), number(group["lr"])
+        p, rate = TensorLists(params), number(group["lr"])
         names = ("step", "exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
-        step, mean, square, *top = (Together(state[name] for state in states) for name in names)
+        step, mean, square, *top = (TensorLists(state[name] for state in states) for name in names)
         step.add_(tensor(1.0), alpha=1.0)
-        gradient = decayed(p, Together(grads), group)
+        gradient = decayed(p, TensorLists(grads), group)
         mean.lerp_(gradient, 1 - beta1)
         square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2)
         scales = [-(rate / (1 - beta1 ** s.item())) for s in step.tensors]
@@ -139,7 +160,7 @@ class Adamax(_Moments):
         largest = state["exp_inf"]
         maximum_(largest.mul_(beta2), gradient.abs().add_(group["eps"]))
         correction = 1 - beta1 ** state["step"].item()
-        p.addcdiv_(kept(state["exp_avg"], group), kept(largest, group), value=-(number(group["lr"]) / correction))
+        p.addcdiv_(kept(state["exp_avg"], group), kept(largest, group), value=-(fixed(group["lr"]) / correction))
 
 
 class NAdam(_Moments):
@@ -163,7 +184,7 @@ class NAdam(_Moments):
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        rate, step = number(group["lr"]), state["step"].item()
+        rate, step = fixed(group["lr"]), state["step"].item()
         gradient = decayed(p, gradient, group)
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * group["momentum_decay"])))
         following = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * group["momentum_decay"])))
@@ -194,7 +215,7 @@ class RAdam(_Moments):
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        rate, step = number(group["lr"]), state["step"].item()
+        rate, step = setting(group["lr"]), state["step"].item()
         gradient = decayed(p, gradient, group)
         state["exp_avg"].lerp_(gradient, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -207,15 +228,3 @@ class RAdam(_Moments):
             p.add_(corrected * rate * adaptive * rectified, alpha=-1.0)
         else:
             p.add_(corrected * rate, alpha=-1.0)
-
-
-class SparseAdam(Optimizer):
-    """Present to say that sparse gradients do not exist here."""
-
-    def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, maximize: bool = False
-    ) -> None:
-        raise NotImplementedError(
-            "SparseAdam needs sparse gradients, which mindtorch_v2 does not make; use torch.optim.Adam with dense "
-            "gradients (nn.Embedding(sparse=False))"
-        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.convert import as_tensor, tensor
-from ..ops.creation import full_like, ones, zeros, zeros_like
-from .optimizer import check_fused, check_options, number
+from ..ops.creation.convert import as_tensor, tensor
+from ..ops.creation.fill import full_like, ones, zeros, zeros_like
+from .optimizer import check_fused, check_options, fixed
 from .per_parameter import PerParameter, decayed, kept, with_eps
 
 
@@ -41,9 +41,23 @@ class Adagrad(PerParameter):
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         step = state["step"].item()
         gradient = decayed(p, gradient, group)
-        rate = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+        rate = fixed(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
         state["sum"].addcmul_(gradient, gradient, value=1)
         p.addcdiv_(gradient, with_eps(state["sum"].sqrt(), group), value=-rate)
+
+    def _step_sparse(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """The same on the rows that the gradient has values for; the others rest."""
+        if group["fused"]:
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        state["step"].add_(1)
+        rate = fixed(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        gradient = gradient.coalesce()
+        values = gradient.values()
+        state["sum"].add_(gradient.with_values(values.pow(2)))
+        root = with_eps(state["sum"].sparse_mask(gradient).values().sqrt_(), group)
+        p.add_(gradient.with_values(values / root), alpha=-rate)
 
 
 class Adadelta(PerParameter):
@@ -75,7 +89,7 @@ class Adadelta(PerParameter):
         scale = square.add(eps).sqrt_()
         delta = kept(moved.add(eps).sqrt_(), group).div_(scale).mul_(gradient)
         moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        p.add_(delta, alpha=-number(group["lr"]))
+        p.add_(delta, alpha=-fixed(group["lr"]))
 
 
 class RMSprop(PerParameter):
@@ -107,7 +121,7 @@ class RMSprop(PerParameter):
             state["grad_avg"] = zeros_like(p)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        alpha, rate = group["alpha"], number(group["lr"])
+        alpha, rate = group["alpha"], fixed(group["lr"])
         gradient = decayed(p, gradient, group)
         square = state["square_avg"]
         square.mul_(alpha).addcmul_(gradient, gradient, value=1 - alpha)
@@ -147,7 +161,7 @@ class Rprop(PerParameter):
         )  # fmt: skip
 
     def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rate = number(group["lr"])
+        rate = fixed(group["lr"])
         state.update(step=zeros(()), prev=zeros_like(p))
         state["step_size"] = full_like(p.grad, complex(rate, rate) if p.is_complex() else rate)
 
@@ -184,12 +198,12 @@ class ASGD(PerParameter):
 
     def _start(self, p: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] = zeros(())
-        state["eta"] = as_tensor(float(number(group["lr"]))).clone().detach()
+        state["eta"] = as_tensor(float(fixed(group["lr"]))).clone().detach()
         state["mu"] = ones(())
         state["ax"] = zeros_like(p)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rate, lambd = number(group["lr"]), group["lambd"]
+        rate, lambd = fixed(group["lr"]), group["lambd"]
         gradient = decayed(p, gradient, group)
         eta = state["eta"].item()
         p.mul_(1 - lambd * eta)

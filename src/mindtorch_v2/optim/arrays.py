@@ -7,16 +7,16 @@ calls, and goes through large parameters block by block, so that what is reread 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _tap
-from .._storage import Storage
-from .._tensor import FAST, Parameter, Tensor
+from ..core import tap
+from ..core.tensor import FAST, Parameter, Tensor
 from ..kernels.compiled import C
 from ..kernels.passes import number
+from .flat import count_changes
 
 BLOCK = 1 << 18  # elements: beyond, what is reread leaves the cache; below, calls cost more than they save
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -30,7 +30,7 @@ _divide: Any = np.divide
 
 def unwatched(group: dict[str, Any]) -> bool:
     """Whether a step on this group may do without operators: none is seen, and the options ask for nothing else."""
-    return not (_tap.NAMESPACE["HOOK"] or group["differentiable"])
+    return not (tap.NAMESPACE["HOOK"] or group["differentiable"])
 
 
 def _takes(p: Any) -> bool:
@@ -79,21 +79,18 @@ def _run(body: Any, arrays: list[Any], numbers: Any, scratch: Any) -> None:
         body(*piece, *kept[piece[0].shape], numbers)
 
 
-def _count_change(t: Any) -> None:
-    storage = t._v
-    if storage is None:
-        storage = t._v = Storage()
-    storage.version += 1
-
-
 # --- SGD --------------------------------------------------------------------------------------------------------------
 
 
-def _counted(*columns: list[Any]) -> bool:
-    for column in columns:
+def _counted(columns: list[list[Any]], changes: Sequence[int]) -> bool:
+    """That the tensors of each column were changed as often as operators would have done."""
+    for column, count in zip(columns, changes):
         for t in column:
-            _count_change(t)
+            count_changes(t, count)
     return True
+
+
+_SGD_CHANGES = (1, 2)  # of the parameter by add_, of its momentum by mul_ and add_
 
 
 def _arrays(column: list[Any]) -> list[Any] | None:
@@ -139,8 +136,7 @@ def sgd(params: list[Any], state: Any, group: dict[str, Any], rate: float, decay
     for tensors, arrays in held:
         numbers = singles if arrays[0].dtype is F32 else doubles
         _run(_momentum_descent if momentum else _decayed_descent, arrays, numbers, scratch)
-        for t in tensors:
-            _count_change(t)
+        _counted([[t] for t in tensors], _SGD_CHANGES)
     return True
 
 
@@ -151,7 +147,7 @@ def _sgd_in_one_pass(params: list[Any], buffers: list[Any], group: dict[str, Any
         return False
     sign = -1 if group["maximize"] else 1
     numbers = sign, decay, group["momentum"], 1 - group["dampening"], group["nesterov"], rate
-    return C.sgd(arrays, slopes, momenta, *numbers) and _counted(params, buffers)
+    return C.sgd(arrays, slopes, momenta, *numbers) and _counted([params, buffers], _SGD_CHANGES)
 
 
 def _descent(group: dict[str, Any], rate: float, decay: float, kind: Any) -> _Descent:
@@ -221,20 +217,25 @@ def adam(params: list[Any], states: list[dict[str, Any]], group: dict[str, Any],
         for t in kept:
             if not _fits(a, t):
                 return False
-        held.append(([p, *kept, step], [a, gradient._a, *(t._a for t in kept)]))
+        held.append(([p, step, *kept], [a, gradient._a, *(t._a for t in kept)]))
     body = _adam_with_top if group["amsgrad"] else _adam
     scratch = _Scratch(F32), _Scratch(F64)
     rates: dict[Any, _Rates] = {}
     for tensors, arrays in held:
-        step = tensors[-1]._a
+        step = tensors[1]._a
         _add(step, _ONE, step)
         key = arrays[0].dtype.char, float(step)
         if key not in rates:
             rates[key] = _adam_rates(group, rate, betas, *key)
         _run(body, arrays, rates[key], scratch)
-        for t in tensors:
-            _count_change(t)
+        _counted([[t] for t in tensors], _adam_changes(group))
     return True
+
+
+def _adam_changes(group: dict[str, Any]) -> tuple[int, ...]:
+    """How often operators change a parameter, its step, mean, mean of squares and the largest of those in a step."""
+    decays = bool(group["decoupled_weight_decay"] and group["weight_decay"] != 0)
+    return 1 + decays, 1, 1, 2, 1
 
 
 def _adam_in_one_pass(
@@ -257,7 +258,7 @@ def _adam_in_one_pass(
     if not C.adam(arrays, slopes, means, squares, tops[0] if tops else None, *numbers):
         return False
     C.lay_out(counters, steps)
-    return _counted(params, *columns)
+    return _counted([params, *columns], _adam_changes(group))
 
 
 def _adam_numbers(group: dict[str, Any], rate: float, betas: Any, step: float) -> tuple[float, ...]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dtype import bfloat16, finfo
-from ..ops.convert import tensor
-from ..ops.creation import zeros_like
-from ..ops.matrix import addmm
-from .optimizer import Optimizer, gradients, number, with_gradients
+from ..core.dtype import bfloat16, finfo
+from ..ops.creation.convert import tensor
+from ..ops.creation.fill import zeros_like
+from ..ops.linalg.products import addmm
+from .optimizer import Optimizer, fixed, gradients, number, with_gradients
 
 
 def _at_least(limit: float, **values: float | None) -> None:
@@ -58,7 +58,7 @@ class Adafactor(Optimizer):
             state["variance"] = zeros_like(p.grad)
 
     def _update(self, group: dict[str, Any]) -> None:
-        params = with_gradients(group)
+        params = with_gradients(self, group)
         for p in params:
             if p.is_complex():
                 raise RuntimeError("Adafactor does not support complex parameters")
@@ -68,7 +68,7 @@ class Adafactor(Optimizer):
             self._update_one(p, gradient, self.state[p], group)
 
     def _update_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rate, (tiny, smallest) = number(group["lr"]), group["eps"]
+        rate, (tiny, smallest) = fixed(group["lr"]), group["eps"]
         tiny = finfo(p.dtype).eps if tiny is None else tiny
         state["step"].add_(1)
         step = state["step"].item()
@@ -141,8 +141,8 @@ class Muon(Optimizer):
                     )
 
     def _update(self, group: dict[str, Any]) -> None:
-        rate, momentum = number(group["lr"]), group["momentum"]
-        for p in with_gradients(group):
+        rate, momentum = fixed(group["lr"]), group["momentum"]
+        for p in with_gradients(self, group):
             state = self.state[p]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = zeros_like(p.grad)

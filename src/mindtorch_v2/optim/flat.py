@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import _tap
-from .._storage import Storage
-from .._tensor import FAST
-from ..kernels import arithmetic
+from ..core import tap
+from ..core.storage import Storage
+from ..core.tensor import FAST
 from ..kernels.compiled import C, stand_in
 from ..kernels.passes import BLOCK, number
+from ..kernels.pointwise import arithmetic
 
 _add, _subtract, _multiply, _divide = (stand_in(f) for f in (np.add, np.subtract, np.multiply, np.divide))
 _sqrt, _absolute, _reciprocal, _maximum = (stand_in(f) for f in (np.sqrt, np.absolute, np.reciprocal, np.maximum))
@@ -25,13 +25,18 @@ _sqrt, _absolute, _reciprocal, _maximum = (stand_in(f) for f in (np.sqrt, np.abs
 class Flat:
     """Elements of several tensors in a row; methods are those of Tensor that updates are made of."""
 
-    __slots__ = ("a",)
+    __slots__ = ("a", "changes")
 
     def __init__(self, a: Any) -> None:
         self.a = a
+        self.changes = 0  # how often it was changed in place
 
     def _of(self, other: Any) -> Any:
         return other.a if type(other) is Flat else number(other, self.a.dtype)
+
+    def _changed(self) -> Flat:
+        self.changes += 1
+        return self
 
     def item(self) -> float:
         """The one number that all of them hold."""
@@ -42,7 +47,7 @@ class Flat:
 
     def copy_(self, other: Any) -> Flat:
         self.a[...] = other.a if type(other) is Flat else other._a
-        return self
+        return self._changed()
 
     def neg(self) -> Flat:
         return Flat(np.negative(self.a))
@@ -55,7 +60,7 @@ class Flat:
 
     def sqrt_(self) -> Flat:
         _sqrt(self.a, out=self.a)
-        return self
+        return self._changed()
 
     def sign(self) -> Flat:
         return Flat(arithmetic.sign(self.a))
@@ -65,7 +70,7 @@ class Flat:
 
     def add_(self, other: Any, alpha: float = 1) -> Flat:
         self._sum(other, alpha, self.a)
-        return self
+        return self._changed()
 
     def _sum(self, other: Any, alpha: float, out: Any) -> Any:
         if alpha != 1:
@@ -80,14 +85,14 @@ class Flat:
 
     def mul_(self, other: Any) -> Flat:
         _multiply(self.a, self._of(other), out=self.a)
-        return self
+        return self._changed()
 
     def div(self, other: Any) -> Flat:
         return Flat(_divide(self.a, self._of(other)))
 
     def div_(self, other: Any) -> Flat:
         _divide(self.a, self._of(other), out=self.a)
-        return self
+        return self._changed()
 
     __mul__, __truediv__ = mul, div
 
@@ -99,23 +104,23 @@ class Flat:
 
     def addcmul_(self, one: Flat, two: Flat, value: float = 1) -> Flat:
         arithmetic.addcmul(self.a, one.a, two.a, value, out=self.a)
-        return self
+        return self._changed()
 
     def addcdiv_(self, one: Flat, two: Flat, value: float = 1) -> Flat:
         arithmetic.addcdiv(self.a, one.a, two.a, value, out=self.a)
-        return self
+        return self._changed()
 
     def lerp_(self, end: Flat, weight: float) -> Flat:
         arithmetic.lerp(self.a, end.a, weight, out=self.a)
-        return self
+        return self._changed()
 
     def maximum_(self, other: Flat) -> Flat:
         _maximum(self.a, other.a, out=self.a)
-        return self
+        return self._changed()
 
     def clamp_(self, low: float, high: float) -> Flat:
         arithmetic.clamp(self.a, low, high, out=self.a)
-        return self
+        return self._changed()
 
     def gt(self, bound: float) -> Any:
         return np.greater(self.a, number(bound, self.a.dtype))
@@ -128,6 +133,7 @@ class Flat:
 
     def __setitem__(self, mask: Any, value: float) -> None:
         np.copyto(self.a, number(value, self.a.dtype), where=mask)
+        self._changed()
 
 
 def lined_up(columns: list[list[Any]]) -> list[Any] | None:
@@ -150,21 +156,27 @@ def lined_up(columns: list[list[Any]]) -> list[Any] | None:
     return rows
 
 
-def laid_out(rows: list[Any], columns: list[list[Any]]) -> None:
-    """Put rows back into the tensors they were made of, and count the change."""
+def laid_out(rows: list[Flat], columns: list[list[Any]]) -> None:
+    """Put rows back into the tensors they were made of, and count the changes that operators would have made to each."""
     for row, column in zip(rows, columns, strict=True):
-        C.lay_out(row, [t._a for t in column])
-        for t in column:
-            storage = t._v
-            if storage is None:
-                storage = t._v = Storage()
-            storage.version += 1
+        if row.changes:
+            C.lay_out(row.a, [t._a for t in column])
+            for t in column:
+                count_changes(t, row.changes)
+
+
+def count_changes(t: Any, count: int) -> None:
+    """That a tensor was changed in place so many times."""
+    storage = t._v
+    if storage is None:
+        storage = t._v = Storage()
+    storage.version += count
 
 
 def step(update: Callable[..., None], params: list[Any], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
     """``update(parameter, gradient, state, group)`` for all parameters; False, with nothing changed, if it is one for
     operators."""
-    if C is None or not params or _tap.NAMESPACE["HOOK"] or group["differentiable"] or group.get("capturable"):
+    if C is None or not params or tap.NAMESPACE["HOOK"] or group["differentiable"] or group.get("capturable"):
         return False
     names = list(states[0])
     if any(list(state) != names for state in states):
@@ -173,7 +185,7 @@ def step(update: Callable[..., None], params: list[Any], states: list[dict[str, 
     rows = lined_up([*changed, [p.grad for p in params]])
     if rows is None:
         return False
-    p, *kept, gradient = map(Flat, rows)
-    update(p, gradient.neg() if group.get("maximize") else gradient, dict(zip(names, kept)), group)
-    laid_out(rows[:-1], changed)
+    *held, gradient = map(Flat, rows)
+    update(held[0], gradient.neg() if group.get("maximize") else gradient, dict(zip(names, held[1:])), group)
+    laid_out(held, changed)
     return True

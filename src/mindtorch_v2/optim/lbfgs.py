@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
-from ..ops.join import cat
+from ..ops.shape.join import cat
 from .optimizer import Optimizer, check_options, number
 
 
@@ -146,7 +146,7 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def _gradient(self) -> Any:
-        parts = [p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1) for p in self._params]
+        parts = [p.new_zeros(p.numel()) if p.grad is None else p.grad.to_dense().reshape(-1) for p in self._params]
         return cat(parts, 0)
 
     def _move(self, step: float, direction: Any) -> None:

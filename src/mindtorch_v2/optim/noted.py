@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .. import _tap
-from .._errors import no_memory
-from .._floating import quiet
-from .._op import OPS
-from .._tensor import FAST
+from ..core import tap
+from ..core.errors import no_memory
+from ..core.tensor import FAST
+from ..dispatch.op import OPS
 from ..kernels.compiled import C
+from ..kernels.floating import quiet
 from ..kernels.passes import number
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_NAMESPACE = _tap.NAMESPACE
+_NAMESPACE = tap.NAMESPACE
 _ITEM, _READ = OPS["item"], OPS["_local_scalar_dense"]
 _OUT = ("out",)  # by which loops that stand for a ufunc take their result; others take it as their last argument
 
@@ -206,7 +206,7 @@ def step(
     group: dict[str, Any],
 ) -> bool:
     """``update(parameter, gradient, state, group)`` for all parameters; False, with nothing changed, if it cannot be noted."""
-    if C is None or _tap.HELPER is None or not _NAMESPACE["RECORDING"] or _NAMESPACE["INFERRING"]:
+    if C is None or tap.HELPER is None or not _NAMESPACE["RECORDING"] or _NAMESPACE["INFERRING"]:
         return False
     if len(params) <= _FEW:
         return False
@@ -219,7 +219,7 @@ def step(
     try:
         plan, numbers = _noted(update, names, first, group)
         with quiet():
-            done: bool = _tap.HELPER.perform(plan.steps, params, grads, states, names, numbers)
+            done: bool = tap.HELPER.perform(plan.steps, params, grads, states, names, numbers)
     except CannotNote:
         return False
     except MemoryError as error:

@@ -10,11 +10,11 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from .. import _steps, _tap
-from .._tensor import Tensor
 from ..autograd import grad_mode
 from ..autograd.node import RemovableHandle, add_hook
-from .together import Together
+from ..core import step_hooks, tap
+from ..core.tensor import Tensor
+from .foreach import TensorLists
 
 
 class _Required:
@@ -48,7 +48,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(dict(group))
         self._warned_step_order = True
-        _steps.announce(self, False)
+        step_hooks.announce(self, False)
 
     def _prepare_hooks(self) -> None:
         self._optimizer_step_pre_hooks: dict[int, Any] = {}
@@ -83,18 +83,18 @@ class Optimizer:
                 result = around(self, args, kwargs)
             finally:
                 del self.__dict__["_stepping"]
-            if _steps.LISTENERS:
-                _steps.announce(self, True)
+            if step_hooks.LISTENERS:
+                step_hooks.announce(self, True)
             return result
 
         def around(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             hooks = _global_pre_hooks or _global_post_hooks
             if "_optimizer_step_pre_hooks" not in self.__dict__:  # one that wraps another and was never set up itself
                 return function(self, *args, **kwargs)
-            if not (hooks or self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _tap.SLOT.recorder):
+            if not (hooks or self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or tap.SLOT.recorder):
                 return function(self, *args, **kwargs)
-            event = _tap.event_id(self._step_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
-            with _tap.region(event):
+            event = tap.event_id(self._step_event, tap.USER_SCOPE, True) if tap.SLOT.recorder is not None else 0
+            with tap.region(event):
                 for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
                     changed = hook(self, args, kwargs)
                     if changed is not None:
@@ -117,27 +117,29 @@ class Optimizer:
         if closure is not None:
             with grad_mode.enable_grad():
                 loss = closure()
-        building = grad_mode.is_grad_enabled()
-        try:
-            grad_mode.set_enabled(bool(self.defaults.get("differentiable")))
-            for group in self.param_groups:
-                _tap.quietly(self._update, group)
-        finally:
-            grad_mode.set_enabled(building)
+        tap.call_untraced(grad_mode.within, bool(self.defaults.get("differentiable")), self._update_all)
         return loss
+
+    def _update_all(self) -> None:
+        for group in self.param_groups:
+            self._update(group)
 
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} writes neither step() nor _update()")
+
+    def _step_sparse(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Move a parameter by a sparse gradient, where the optimizer can."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (or fill them with zeros)."""
         if "_zero_grad_event" not in self.__dict__:
             self._prepare_hooks()
-        event = _tap.event_id(self._zero_grad_event, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
-        with _tap.region(event):
-            traced = _tap.SLOT.flags & _tap.STACKS
+        event = tap.event_id(self._zero_grad_event, tap.USER_SCOPE, True) if tap.SLOT.recorder is not None else 0
+        with tap.region(event):
+            traced = tap.SLOT.flags & tap.STACKS
             if traced:
-                _tap.hush()
+                tap.suspend_tracing()
             try:
                 for group in self.param_groups:
                     for p in group["params"]:
@@ -153,7 +155,7 @@ class Optimizer:
                         p.grad.zero_()
             finally:
                 if traced:
-                    _tap.speak()
+                    tap.resume_tracing()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take in another group of parameters, with options of its own."""
@@ -331,16 +333,21 @@ def _adopted(param: Tensor, value: Any, key: str = "") -> Any:
     return value
 
 
-def with_gradients(group: dict[str, Any]) -> list[Any]:
-    """The parameters of a group that have a gradient."""
-    found = []
+def with_gradients(optimizer: Optimizer, group: dict[str, Any]) -> list[Any]:
+    """The parameters of a group that have a dense gradient. Those with a sparse one are moved by the optimizer's
+    `_step_sparse`, each for itself."""
+    found: list[Any] = []
+    sparse: list[Any] = []
     for p in group["params"]:
         gradient = p.grad
         if gradient is None:
             continue
-        if type(gradient) is not Tensor and gradient.is_sparse:
-            raise RuntimeError("sparse gradients are not supported; use dense embeddings (sparse=False)")
-        found.append(p)
+        if type(gradient) is Tensor or not gradient.is_sparse:
+            found.append(p)
+        else:
+            sparse.append(p)
+    for p in sparse:
+        optimizer._step_sparse(p, p.grad.neg() if group.get("maximize") else p.grad, optimizer.state[p], group)
     return found
 
 
@@ -349,7 +356,7 @@ def gradients(params: list[Any], group: dict[str, Any]) -> list[Any]:
     grads = [p.grad for p in params]
     if not group.get("maximize"):
         return grads
-    return Together(grads).neg().tensors if group.get("foreach") and grads else [g.neg() for g in grads]
+    return TensorLists(grads).neg().tensors if group.get("foreach") and grads else [g.neg() for g in grads]
 
 
 def check_options(**ranges: tuple[Any, Callable[[Any], bool]]) -> None:
@@ -371,6 +378,26 @@ def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) 
 def number(value: Any) -> Any:
     """An option as a Python number (lr may be a 0-dim tensor)."""
     return value.item() if isinstance(value, Tensor) else value
+
+
+def is_asked(value: Any) -> bool:
+    """Whether a step is to be differentiable with respect to an option."""
+    return isinstance(value, Tensor) and value.requires_grad and grad_mode.is_grad_enabled()
+
+
+def setting(value: Any) -> Any:
+    """An option as a number; as the tensor it is where the step is to be differentiable with respect to it."""
+    return value if is_asked(value) else number(value)
+
+
+def fixed(value: Any) -> Any:
+    """An option as a number, where the update knows no gradient with respect to it."""
+    if is_asked(value):
+        raise TypeError(
+            "the options of this update must be Number, not Tensor, where they require grad: it cannot be differentiated "
+            "with respect to them. SGD and Adam can by lr and weight_decay, Adam by betas too; or give option.detach()"
+        )
+    return number(value)
 
 
 ParamsT = Iterable[Any]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tensor import Tensor
-from ..ops.reform import view_as_real
-from . import flat, noted, together
-from .optimizer import Optimizer, gradients, number, with_gradients
+from ..core.tensor import Tensor
+from ..ops.shape.resize import view_as_real
+from . import flat, foreach, noted
+from .optimizer import Optimizer, fixed, gradients, is_asked, setting, with_gradients
 
 
 class PerParameter(Optimizer):
@@ -19,7 +19,7 @@ class PerParameter(Optimizer):
     joins = True  # whether the update of one is written in ops that lists of tensors have
 
     def _update(self, group: dict[str, Any]) -> None:
-        params = with_gradients(group)
+        params = with_gradients(self, group)
         states = [self.state[p] for p in params]
         for p, state in zip(params, states, strict=True):
             if not state:
@@ -34,7 +34,7 @@ class PerParameter(Optimizer):
         if at_once:
             if group["differentiable"]:
                 raise AssertionError("_foreach ops don't support autograd")
-            self._update_together(params, grads, states, group)
+            self._update_foreach(params, grads, states, group)
             return
         for p, gradient, state in zip(params, grads, states, strict=True):
             self._step_one(p, gradient, state, group)
@@ -47,8 +47,8 @@ class PerParameter(Optimizer):
         """Do the whole update without operators; False, with nothing changed, where that cannot be."""
         return flat.step(self._step_one, params, states, group)
 
-    def _update_together(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
-        together.update(self._step_one, params, grads, states, group)
+    def _update_foreach(self, params: Any, grads: Any, states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+        foreach.update(self._step_one, params, grads, states, group)
 
     def _step_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"].add_(1)
@@ -66,15 +66,18 @@ def in_real_numbers(value: Any) -> Any:
     return view_as_real(value.resolve_conj()) if isinstance(value, Tensor) and value.is_complex() else value
 
 
-def decayed(p: Any, gradient: Any, group: dict[str, Any]) -> Any:
-    """The gradient with weight decay in it; where that is decoupled, p decays here and the gradient stays."""
-    decay = number(group["weight_decay"])
+def decayed(p: Any, gradient: Any, group: dict[str, Any], by_tensor: bool = False) -> Any:
+    """The gradient with weight decay in it; where that is decoupled, p decays here and the gradient stays. `by_tensor` says
+    that the optimizer can be differentiated with respect to the decay where it is coupled."""
+    decay = setting(group["weight_decay"])
     if decay == 0:
         return gradient
     if group.get("decoupled_weight_decay"):
-        p.mul_(1 - number(group["lr"]) * decay)
+        p.mul_(1 - setting(group["lr"]) * decay)
         return gradient
-    return gradient.add(p, alpha=decay)
+    if by_tensor and is_asked(decay):
+        return gradient.addcmul(p.clone(), decay)
+    return gradient.add(p, alpha=fixed(decay))
 
 
 def kept(value: Any, group: dict[str, Any]) -> Any:

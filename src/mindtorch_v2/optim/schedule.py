@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from .._tensor import Tensor
+from ..core.tensor import Tensor
 from .optimizer import Optimizer
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import arrays, noted
-from .optimizer import Optimizer, check_fused, check_options, gradients, number, with_gradients
+from .foreach import TensorLists
+from .optimizer import Optimizer, check_fused, check_options, gradients, is_asked, number, setting, with_gradients
 from .per_parameter import decayed
-from .together import Together
 
 
 class SGD(Optimizer):
@@ -58,12 +58,12 @@ class SGD(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         rate, momentum, decay = -number(group["lr"]), group["momentum"], number(group["weight_decay"])
-        params = with_gradients(group)
+        params = with_gradients(self, group)
         if arrays.sgd(params, self.state, group, rate, decay):
             return
         grads = gradients(params, group)
         if group["foreach"] and params:
-            self._update_together(params, grads, group)
+            self._update_foreach(params, grads, group)
             return
         states = [self.state[p] for p in params] if momentum != 0 else [{} for _ in params]
         if noted.step(self._step_one, params, grads, states, group):
@@ -72,24 +72,33 @@ class SGD(Optimizer):
             self._step_one(p, gradient, state, group)
 
     def _step_one(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-        gradient = decayed(p, gradient, group)
+        gradient = decayed(p, gradient, group, by_tensor=True)
         if group["momentum"] != 0:
             gradient = self._with_momentum(gradient, state, group)
-        p.add_(gradient, alpha=-number(group["lr"]))
+        rate = setting(group["lr"])
+        if is_asked(rate):
+            p.addcmul_(gradient, rate, value=-1)
+        else:
+            p.add_(gradient, alpha=-rate)
 
-    def _update_together(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
-        p = Together(params)
-        gradient = decayed(p, Together(grads), group)
+    def _step_sparse(self, p: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if group["fused"]:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        self._step_one(p, gradient, state, group)
+
+    def _update_foreach(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
+        p = TensorLists(params)
+        gradient = decayed(p, TensorLists(grads), group)
         if group["momentum"] != 0:
-            gradient = self._with_momentum_together(params, gradient, group)
+            gradient = self._with_momentum_foreach(params, gradient, group)
         p.add_(gradient, alpha=-number(group["lr"]))
 
-    def _with_momentum_together(self, params: list[Any], gradient: Any, group: dict[str, Any]) -> Any:
+    def _with_momentum_foreach(self, params: list[Any], gradient: Any, group: dict[str, Any]) -> Any:
         states = [self.state[p] for p in params]
         if any(state.get("momentum_buffer") is None for state in states):  # those that begin have no list to go with
             mixed = zip(params, gradient.tensors, strict=True)
-            return Together(self._with_momentum(g, self.state[p], group) for p, g in mixed)
-        buffer = Together(state["momentum_buffer"] for state in states)
+            return TensorLists(self._with_momentum(g, self.state[p], group) for p, g in mixed)
+        buffer = TensorLists(state["momentum_buffer"] for state in states)
         buffer.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
         return gradient.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from .._dtype import int64
-from .._tensor import Tensor
 from ..autograd.grad_mode import no_grad
+from ..core.dtype import int64
+from ..core.tensor import Tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
-from ..ops.convert import tensor
+from ..ops.creation.convert import tensor
 from .lr_scheduler import LRScheduler
 
 

@@ -1,17 +1,17 @@
 """`mindtorch_v2.profiler`: records what a program does and how long it takes, with torch.profiler's interface."""
 
 from . import itt as itt
-from .annotate import record_function
-from .config import DeviceType, ProfilerAction, ProfilerActivity, kineto_available, supported_activities
-from .config import RecordScope as RecordScope
-from .config import _ExperimentalConfig as _ExperimentalConfig
-from .execution_trace import ExecutionTraceObserver
-from .jsonstream import TraceError
-from .load import load
+from .api.execution_trace import ExecutionTraceObserver
+from .api.load import load
+from .api.recover import recover
+from .api.step_tracker import KinetoStepTracker as KinetoStepTracker
 from .profiler import _KinetoProfile as _KinetoProfile
 from .profiler import profile, schedule, tensorboard_trace_handler
-from .recover import recover
-from .steps import KinetoStepTracker as KinetoStepTracker
+from .read.jsonstream import TraceError
+from .record.annotate import record_function
+from .record.config import DeviceType, ProfilerAction, ProfilerActivity, kineto_available, supported_activities
+from .record.config import RecordScope as RecordScope
+from .record.config import _ExperimentalConfig as _ExperimentalConfig
 
 # torch's names, and of the additions those that are no part of a class.
 __all__ = [

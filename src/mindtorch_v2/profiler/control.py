@@ -12,23 +12,25 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from . import overhead, run
-from .averages import Grouping
-from .config import RecordOptions
-from .events import View
-from .lists import averages_of_views
-from .metrics import Metrics
+from .analyse.averages import Grouping
+from .analyse.events import View
+from .analyse.metrics import Metrics
+from .analyse.samples import step_intervals
+from .api import run
+from .api.lists import averages_of_views
+from .capture.window import Window
 from .program import SPOOL, with_metadata, without_own_threads, write_files
-from .recorder import RECORDER
-from .samples import step_intervals
-from .window import Window
+from .record import endings, overhead
+from .record.config import RecordOptions
+from .record.recorder import RECORDER
 
 _LONGEST_S = 60.0
 _MOST_ROWS = 200
 
 
 class _Attached:
-    """The profile that was started from outside, at most one."""
+    """The profile that was started from outside, at most one. Who starts or stops it holds the lock until its files are
+    written."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -41,10 +43,10 @@ _attached = _Attached()
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Do what a request asks for."""
-    asked = request.get("do")
-    if asked not in _ANSWERS:
-        raise ValueError(f"cannot {asked!r}; known: {', '.join(_ANSWERS)}")
-    return _ANSWERS[asked](request)
+    requested = request.get("do")
+    if requested not in _ANSWERS:
+        raise ValueError(f"cannot {requested!r}; known: {', '.join(_ANSWERS)}")
+    return _ANSWERS[requested](request)
 
 
 def _status(request: dict[str, Any]) -> dict[str, Any]:
@@ -75,21 +77,26 @@ def _start(request: dict[str, Any]) -> dict[str, Any]:
 
 def _stop(request: dict[str, Any]) -> dict[str, Any]:
     with _attached.lock:
-        stopped = _attached.profile
-        if stopped is None:
-            raise RuntimeError("is not being profiled from outside; start it with `mindtorch attach PID start`")
-        _attached.profile = None
-        stopped._stop_trace()
-        capture = with_metadata(stopped.newest_capture(), stopped.trace_id, stopped.metadata)
-    capture = without_own_threads(capture)
+        return _stop_and_write()
+
+
+def _stop_and_write() -> dict[str, Any]:
+    stopped = _attached.profile
+    if stopped is None:
+        raise RuntimeError("is not being profiled from outside; start it with `mindtorch attach PID start`")
+    _attached.profile = None
+    stopped._stop_trace()
+    capture = without_own_threads(with_metadata(stopped.newest_capture(), stopped.trace_id, stopped.metadata))
     files = write_files(capture, _attached.folder, os.path.basename(sys.argv[0]) or "program")
     return {"files": {**files, "spool": os.path.join(_attached.folder, SPOOL)}, "events": sum(map(len, capture.tracks))}
 
 
 def finish() -> None:
-    """The program ends: what is being profiled from outside is written all the same."""
-    if _attached.profile is not None:
-        _stop({})
+    """The program ends: what is being profiled from outside is written all the same, and what is being written already
+    is waited for."""
+    with endings.interrupts_held("the profile is being written"), _attached.lock:
+        if _attached.profile is not None:
+            _stop_and_write()
 
 
 def _hot(request: dict[str, Any]) -> dict[str, Any]:

@@ -7,19 +7,27 @@ import os
 import socket
 import time
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from .. import _steps
-from . import memory, run
+from ..core import step_hooks
 from . import report as reports
-from .annotate import record_function
-from .background import Export
-from .capture import Capture
-from .children import Family
-from .config import (
+from .analyse import memory
+from .analyse.metrics import Metrics
+from .api import run
+from .api.decorate import Outermost, around_calls
+from .api.execution_trace import ExecutionTraceObserver, _ITraceObserver
+from .api.lists import EventList
+from .api.step_tracker import KinetoStepTracker
+from .capture.capture import Capture
+from .capture.spool import Spool
+from .capture.window import process_name
+from .export import memory_timeline
+from .read.children import Family
+from .record.annotate import record_function
+from .record.background import Export
+from .record.config import (
     ProfilerAction,
     ProfilerActivity,
     _ExperimentalConfig,
@@ -28,17 +36,8 @@ from .config import (
     supported_activities,
     text,
 )
-from .config import kineto_available as kineto_available
-from .decorate import Outermost, around_calls
-from .execution_trace import ExecutionTraceObserver, _ITraceObserver
-from .export import memory_timeline
-from .lists import EventList
-from .metrics import Metrics
-from .overhead import Overhead, estimate
-from .roles import RoleLog
-from .spool import Spool
-from .steps import KinetoStepTracker
-from .window import process_name
+from .record.config import kineto_available as kineto_available
+from .record.overhead import Overhead, estimate
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -111,7 +110,6 @@ class _KinetoProfile:
         self.profiler: run.profile | None = None
         self.has_cudagraphs = False
         self.mem_tl = None
-        self._roles: RoleLog | None = None
         self.use_device = next((name for kind, name in _DEVICE_NAMES.items() if kind in self.activities), None)
         self.preset_metadata: dict[str, str] = {}
         settings = custom_settings(self.experimental_config)
@@ -182,11 +180,6 @@ class _KinetoProfile:
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
         inner = self._initialized("starting trace")
-        if not self._missing_for_memory():
-            self._roles = RoleLog()
-            self._roles.start()
-            # A profiler that is dropped without a stop must leave no listener behind.
-            weakref.finalize(self, self._roles.stop)
         inner._start_trace()
         for flag in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
             if getattr(self, flag):
@@ -200,8 +193,6 @@ class _KinetoProfile:
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
             inner.record_ids = getattr(self.execution_trace_observer, "record_ids", {})
-        if self._roles is not None:
-            self._roles.stop()
         inner._stop_trace()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
@@ -264,8 +255,7 @@ class _KinetoProfile:
         title: str | None = None,
     ) -> reports.Report | None:
         """The last cycle as a report: written to an HTML file or, without a path, for a notebook to show inline."""
-        seen = () if self._roles is None else self._roles.sightings
-        return self._initialized("making a report").report(path, before=before, title=title, sightings=seen)
+        return self._initialized("making a report").report(path, before=before, title=title)
 
     def export_async(self, path: str | os.PathLike[str]) -> Export:
         """As `export`, in the background, so that a training loop goes on: `result()` waits and raises what went wrong.
@@ -312,7 +302,7 @@ class _KinetoProfile:
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
         capture = self._initialized("profiling memory").newest_capture()
-        return memory.timeline(Metrics(capture), () if self._roles is None else self._roles.sightings)
+        return memory.timeline(Metrics(capture))
 
     def _missing_for_memory(self) -> list[str]:
         flags = ("record_shapes", "profile_memory", "with_stack")
@@ -531,7 +521,7 @@ class profile(_KinetoProfile):
         # Children that are forked before the first window are there when it opens.
         self._begin_company()
         self._transit_action(ProfilerAction.NONE, self.current_action)
-        _steps.announce(self, False)
+        step_hooks.announce(self, False)
         self._open_step()
 
     def stop(self) -> None:
@@ -549,7 +539,7 @@ class profile(_KinetoProfile):
         self._transit_action(before, action)
         if os.environ.get("KINETO_USE_DAEMON", ""):
             KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
-        _steps.announce(self, True)
+        step_hooks.announce(self, True)
         self._open_step()
 
     def _open_step(self) -> None:

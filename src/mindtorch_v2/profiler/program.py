@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _steps, _tap
-from . import overhead
-from .capture import STEP_PREFIX, Capture, Track
-from .config import RecordOptions
+from ..core import step_hooks, tap
+from .capture.capture import STEP_PREFIX, Capture, Track
 from .export import write
 from .profiler import _KinetoProfile
+from .record import overhead
+from .record.config import RecordOptions
 from .report import write_report
 
 Ints = NDArray[np.int64]
@@ -48,13 +48,13 @@ class Plan:
         return "done" if self.active and step >= self.wait + self.warmup + self.active else "active"
 
 
-class StepMark(_tap.region):
+class StepMark(tap.region):
     """A step as a region that ends where the next begins, in other functions than it began in."""
 
     __slots__ = ()
 
     def __init__(self, number: int) -> None:
-        super().__init__(_tap.event_id(f"{STEP_PREFIX}{number}", _tap.USER_SCOPE, True))
+        super().__init__(tap.event_id(f"{STEP_PREFIX}{number}", tap.USER_SCOPE, True))
 
     def discard(self) -> None:
         """Forget a step that was not made."""
@@ -80,7 +80,7 @@ class ProgramProfile:
         self._thread = 0
 
     def start(self) -> None:
-        _steps.LISTENERS.append(self._announced)
+        step_hooks.LISTENERS.append(self._announced)
         prices = overhead.prices(RecordOptions(self._profile.record_shapes, self._profile.with_stack))
         self._profile.preset_metadata_json(overhead.METADATA, json.dumps(prices._asdict()))
         # Children that are forked before the first window may still live in it.
@@ -89,7 +89,7 @@ class ProgramProfile:
 
     def finish(self) -> Capture | None:
         """The capture, or None if the program never came to what was to be recorded."""
-        _steps.LISTENERS.remove(self._announced)
+        step_hooks.LISTENERS.remove(self._announced)
         if self._mark is not None:
             # What follows the last step is none.
             self._mark.discard()

@@ -7,16 +7,17 @@ import collections
 import importlib
 from typing import Any
 
-from .. import _device, _dtype, _legacy
-from .._dtype import dtype as DType
-from .._missing import PACKAGE, message, missing_module
-from .._size import Size
-from .._storages import TypedStorage, UntypedStorage
-from .._tensor import Parameter, Tensor, _MetaParameter, _MetaTensor
-from ..ops.seeds import Generator
+from ..binding import legacy
+from ..binding.storage import TypedStorage, UntypedStorage
+from ..core import device, dtype
+from ..core.dtype import dtype as DType
+from ..core.missing import PACKAGE, is_ours, message, missing_module, torch_module
+from ..core.size import Size
+from ..core.tensor import Parameter, Tensor, _MetaParameter, _MetaTensor
+from ..ops.creation.seeds import Generator
 from .rebuild import REBUILD, STORAGE_TYPES, UNTYPED, StorageType, _get_layout, _rebuild_from_type_v2
 
-_DTYPES = {f"torch.{d.name}": d for d in _dtype.FROM_NUMPY.values()}
+_DTYPES = {f"torch.{d.name}": d for d in dtype.FROM_NUMPY.values()}
 
 # What a checkpoint may name without anybody having to trust it.
 SAFE: dict[str, Any] = {
@@ -28,7 +29,7 @@ SAFE: dict[str, Any] = {
     "_codecs.encode": codecs.encode,
     "torch.Size": Size,
     "torch.Tensor": Tensor,
-    "torch.device": _device.device,
+    "torch.device": device.device,
     "torch.nn.parameter.Parameter": Parameter,
     "torch.serialization._get_layout": _get_layout,
     "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
@@ -37,7 +38,7 @@ SAFE: dict[str, Any] = {
     **_DTYPES,
     **{f"torch._utils.{name}": function for name, function in REBUILD.items()},
     **{f"torch.{name}": kind for name, kind in STORAGE_TYPES.items()},
-    **{f"torch.{name}": kind for name, kind in _legacy.TYPES.items()},
+    **{f"torch.{name}": kind for name, kind in legacy.TYPES.items()},
 }
 
 # Our objects by torch's name, where the module they live in would tell another.
@@ -62,10 +63,7 @@ def torch_name(thing: Any) -> tuple[str, str] | None:
     if known is not None:
         return known
     module = getattr(thing, "__module__", None) or ""
-    root, dot, rest = module.partition(".")
-    if root == PACKAGE:
-        return "torch" + dot + rest, thing.__qualname__
-    return (module, thing.__qualname__) if root == "torch" else None
+    return (torch_module(module, thing.__qualname__), thing.__qualname__) if is_ours(module) else None
 
 
 def is_constant(thing: Any) -> bool:

@@ -5,22 +5,23 @@ It owns opening files, finding storages and placing them on devices; what pickle
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import pickle
 import struct
 import sys
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .. import _device
-from .._meta import meta
+from ..core import device
+from ..core.brief import brief, brief_text
+from ..core.meta import meta
 from . import names, safe
+from .archive import Archive, PyTorchFileReader
+from .limits import Hostile, Refused
 from .options import load_byte_order
 from .rebuild import LoadedStorage, StorageType
 from .writing import MAGIC, PROTOCOL
@@ -58,12 +59,30 @@ def load(
     return _load(f, map_location, trusted, pickle_load_args, None)
 
 
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0").lower() in ("1", "y", "yes", "true")
+
+
 def _weights_only(given: bool | None, pickle_module: Any) -> bool:
-    if given is None and os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true"):
-        return False
-    if given and pickle_module is not None:
+    """Whether the file is not to be trusted: what the call says, unless one of torch's variables overrules it."""
+    forced, freed = _is_set("TORCH_FORCE_WEIGHTS_ONLY_LOAD"), _is_set("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    if forced and freed:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both "
+            "were set."
+        )
+    wanted = forced or (pickle_module is None if given is None else bool(given))
+    if freed and given is None:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not "
+            "explicitly passed to `torch.load`, forcing weights_only=False.",
+            UserWarning,
+            stacklevel=3,
+        )
+        wanted = False
+    if wanted and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    return pickle_module is None if given is None else bool(given)
+    return wanted
 
 
 def _load(file: Any, map_location: Any, trusted: bool, options: dict[str, Any], mapped: str | None) -> Any:
@@ -99,8 +118,8 @@ def placement(map_location: Any) -> Place:
         return _restore
     if isinstance(map_location, dict):
         return lambda storage, location: _restore(storage, str(map_location.get(location, location)))
-    if isinstance(map_location, (str, _device.device)):
-        target = str(_device.device(map_location))
+    if isinstance(map_location, (str, device.device)):
+        target = str(device.device(map_location))
         return lambda storage, location: _restore(storage, target)
     if not callable(map_location):
         raise TypeError(
@@ -127,7 +146,7 @@ def _restore(storage: LoadedStorage, location: str) -> LoadedStorage:
             "storages to the CPU."
         )
     raise RuntimeError(
-        f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location:.80}); use "
+        f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {brief_text(location, 80)}); use "
         "torch.load with map_location='cpu'"
     )
 
@@ -149,29 +168,37 @@ class _Trusting(pickle.Unpickler):
         return names.resolve(module, name) if names.is_torch(module) else super().find_class(module, name)
 
 
-def _unpickle(data: bytes, start: int, find: Callable[[Any], Any], trusted: bool, options: Any) -> tuple[Any, int]:
+# What reading a damaged pickle can end in besides a refusal.
+_MALFORMED = (TypeError, ValueError, OverflowError, struct.error, LookupError, AttributeError, RecursionError)
+
+
+def _unpickle(
+    data: bytes, start: int, find: Callable[[Any], Any], trusted: bool, options: Any, file_size: int | None = None
+) -> tuple[Any, int]:
     """The object pickled at `start`, and where its pickle ends."""
     if trusted:
         file = io.BytesIO(data)
         file.seek(start)
         return _Trusting(file, find, options).load(), file.tell()
     try:
-        return safe.load(data, start, find)
-    except safe.Refused as error:
+        return safe.load(data, start, find, file_size)
+    except Hostile as error:
+        raise pickle.UnpicklingError(f"damaged or hostile checkpoint: {error}") from None
+    except Refused as error:
         raise pickle.UnpicklingError(_FAILED + str(error)) from None
-    except (TypeError, ValueError, OverflowError, struct.error, KeyError) as error:
-        raise pickle.UnpicklingError(f"damaged checkpoint: {error}") from error
+    except _MALFORMED as error:
+        raise pickle.UnpicklingError(f"damaged checkpoint: {brief_text(str(error))}") from error
 
 
 def _fields(pid: Any) -> tuple[StorageType, str, str, int]:
     """The parts of a persistent id, checked."""
-    if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage":
-        raise pickle.UnpicklingError(f"damaged checkpoint: unknown persistent id {pid!r:.80}")
+    if not isinstance(pid, tuple) or len(pid) < 5 or type(pid[0]) is not str or pid[0] != "storage":
+        raise pickle.UnpicklingError(f"damaged checkpoint: unknown persistent id {brief(pid)}")
     kind, key, location, count = pid[1:5]
     if not isinstance(kind, StorageType) or not isinstance(key, str) or not isinstance(location, str):
-        raise pickle.UnpicklingError(f"damaged checkpoint: unknown storage {pid!r:.80}")
+        raise pickle.UnpicklingError(f"damaged checkpoint: unknown storage {brief(pid)}")
     if type(count) is not int or not 0 <= count < 2**62:
-        raise pickle.UnpicklingError(f"damaged checkpoint: a storage of {count!r:.40} elements")
+        raise pickle.UnpicklingError(f"damaged checkpoint: a storage of {brief(count)} elements")
     return kind, key, location, count
 
 
@@ -186,102 +213,23 @@ def _in_our_order(array: Any, kind: StorageType, order: str) -> Any:
 # --- the zip format ---------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _zip_errors() -> Iterator[None]:
-    """What zipfile raises for damaged archives, as one exception that says so."""
-    try:
-        yield
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error, zlib.error) as error:
-        raise RuntimeError(f"damaged checkpoint: {error}") from error
-
-
-class _Archive:
-    """The entries of a checkpoint, without the folder they all lie in."""
-
-    def __init__(self, file: Any, mapped: str | None) -> None:
-        self.file = file
-        with _zip_errors():
-            self.zip = zipfile.ZipFile(file)
-        self.entries: dict[str, zipfile.ZipInfo] = {}
-        for info in self.zip.infolist():
-            self.entries[info.filename.partition("/")[2]] = info
-        self.size = file.seek(0, os.SEEK_END)
-        self.map = np.memmap(mapped, np.uint8, "c") if mapped is not None else None
-
-    def _info(self, name: str) -> zipfile.ZipInfo:
-        info = self.entries.get(name)
-        if info is None:
-            raise RuntimeError(f"damaged checkpoint: the archive has no entry {name:.80}")
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > self.size:
-            raise RuntimeError(f"damaged checkpoint: entry {name:.80} is not stored as torch stores it")
-        return info
-
-    def read(self, name: str) -> bytes:
-        with _zip_errors():
-            return self.zip.read(self._info(name))
-
-    def array(self, name: str) -> Any:
-        """The bytes of an entry as an array of their own, or of the mapped file."""
-        info = self._info(name)
-        if self.map is not None:
-            return self._mapped(info)
-        array = np.empty(info.file_size, np.uint8)
-        with _zip_errors(), self.zip.open(info) as entry:
-            view, at = array.data, 0
-            while at < len(view):
-                count = entry.readinto(view[at:])  # type: ignore[attr-defined]
-                if not count:
-                    raise RuntimeError(f"damaged checkpoint: entry {name:.80} ends early")
-                at += count
-        return array
-
-    def _mapped(self, info: zipfile.ZipInfo) -> Any:
-        self.file.seek(info.header_offset)
-        header = self.file.read(30)
-        if len(header) < 30 or header[:4] != b"PK\x03\x04":
-            raise RuntimeError("damaged checkpoint: an entry has no header")
-        name_length, extra_length = struct.unpack("<HH", header[26:30])
-        start = info.header_offset + 30 + name_length + extra_length
-        assert self.map is not None
-        if start + info.file_size > self.map.size:
-            raise RuntimeError("damaged checkpoint: an entry reaches beyond the file")
-        return np.asarray(self.map[start : start + info.file_size])
-
-
-class PyTorchFileReader:
-    """The entries of a checkpoint as bytes, for those who read it themselves."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._names = self._read(lambda archive: list(archive.entries))
-
-    def _read(self, what: Callable[[_Archive], Any]) -> Any:
-        if not isinstance(self._file, (str, os.PathLike)):
-            return what(_Archive(self._file, None))
-        with open(self._file, "rb") as file:
-            return what(_Archive(file, None))
-
-    def get_all_records(self) -> list[str]:
-        return list(self._names)
-
-    def has_record(self, name: str) -> bool:
-        return name in self._names
-
-    def get_record(self, name: str) -> Any:
-        return self._read(lambda archive: archive.read(name))
-
-
 def _load_archive(file: Any, place: Place, trusted: bool, options: dict[str, Any], mapped: str | None) -> Any:
-    archive = _Archive(file, mapped)
+    archive = Archive(file, mapped)
     if "constants.pkl" in archive.entries:
         raise RuntimeError(
             "this is a TorchScript archive, which mindtorch_v2 cannot run; save the module's state_dict with torch.save"
         )
+    if "data.pkl" not in archive.entries and ".data/extern_modules" in archive.entries:
+        raise RuntimeError(
+            "this is an archive of torch.package, which mindtorch_v2 cannot run; save the module's state_dict with "
+            "torch.save"
+        )
     text = archive.read("data.pkl")
-    return _unpickle(text, 0, _archive_storages(archive, place, _byte_order(archive)), trusted, options)[0]
+    find = _archive_storages(archive, place, _byte_order(archive))
+    return _unpickle(text, 0, find, trusted, options, archive.size)[0]
 
 
-def _byte_order(archive: _Archive) -> str:
+def _byte_order(archive: Archive) -> str:
     """What the archive says of itself, else what `set_default_load_endianness` said, else this machine's."""
     if "byteorder" not in archive.entries:
         return load_byte_order()
@@ -291,7 +239,7 @@ def _byte_order(archive: _Archive) -> str:
     return order
 
 
-def _archive_storages(archive: _Archive, place: Place, order: str) -> Callable[[Any], LoadedStorage]:
+def _archive_storages(archive: Archive, place: Place, order: str) -> Callable[[Any], LoadedStorage]:
     loaded: dict[str, LoadedStorage] = {}
 
     def find(pid: Any) -> LoadedStorage:
@@ -300,12 +248,12 @@ def _archive_storages(archive: _Archive, place: Place, order: str) -> Callable[[
             array = _in_our_order(archive.array(f"data/{key}"), kind, order)
             if count * kind.dtype.itemsize > array.nbytes:
                 raise RuntimeError(
-                    f"damaged checkpoint: storage {key:.40} has {array.nbytes} bytes, {count} elements of {kind} were "
+                    f"damaged checkpoint: storage {brief(key)} has {array.nbytes} bytes, {count} elements of {kind} were "
                     "announced"
                 )
             loaded[key] = place(LoadedStorage(array, kind.dtype), location)
         found = loaded[key]
-        return found if found.dtype is kind.dtype else LoadedStorage(found._owner, kind.dtype)
+        return found.as_type(kind.dtype) if isinstance(found, LoadedStorage) else found
 
     return find
 
@@ -318,67 +266,87 @@ def _load_legacy(data: bytes, place: Place, trusted: bool, options: dict[str, An
         raise pickle.UnpicklingError("damaged checkpoint: a storage in the header")
 
     magic, at = _header(data)
-    if magic != MAGIC:
+    if type(magic) is not int or magic != MAGIC:
         raise pickle.UnpicklingError("Invalid magic number; corrupt file? Expected a checkpoint that torch.save wrote.")
     version, at = _unpickle(data, at, none, False, {})
-    if version != PROTOCOL:
-        raise pickle.UnpicklingError(f"Invalid protocol version: {version!r:.40}")
+    if type(version) is not int or version != PROTOCOL:
+        raise pickle.UnpicklingError(f"Invalid protocol version: {brief(version)}")
     about, at = _unpickle(data, at, none, False, {})
-    order = "little" if not isinstance(about, dict) or about.get("little_endian", True) else "big"
-    blocks: dict[str, LoadedStorage] = {}
-    placed: dict[Any, LoadedStorage] = {}
+    order = "big" if isinstance(about, dict) and about.get("little_endian", True) is False else "little"
+    storages = _LegacyStorages(place, len(data))
 
     def find(pid: Any) -> Any:
-        if isinstance(pid, tuple) and len(pid) > 1 and pid[0] == "module":
+        if isinstance(pid, tuple) and len(pid) > 1 and type(pid[0]) is str and pid[0] == "module":
             return pid[1]
-        return _legacy_storage(pid, blocks, placed, place, len(data))
+        return storages.find(pid)
 
     result, at = _unpickle(data, at, find, trusted, options)
     keys, at = _unpickle(data, at, none, False, {})
-    _fill(data, at, keys, blocks, order)
+    storages.fill(data, at, keys, order)
     return result
 
 
 def _header(data: bytes) -> tuple[Any, int]:
     try:
         return safe.load(data, 0, lambda pid: None)
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, struct.error, KeyError):
+    except (pickle.UnpicklingError, EOFError, RuntimeError, *_MALFORMED):
+        if data[257:262] == b"ustar":
+            raise RuntimeError(
+                "this file has torch's tar format of before version 0.1.10; load it with torch and save it again"
+            ) from None
         raise pickle.UnpicklingError(
             "this is no checkpoint: neither a zip archive that torch.save wrote nor a file of its older format"
         ) from None
 
 
-def _legacy_storage(
-    pid: Any, blocks: dict[str, LoadedStorage], placed: dict[Any, LoadedStorage], place: Place, limit: int
-) -> LoadedStorage:
-    """A storage whose bytes follow after the pickle; `limit` is how many there can be."""
-    kind, key, location, count = _fields(pid)
-    if count * kind.dtype.itemsize > limit:
-        raise pickle.UnpicklingError(f"damaged checkpoint: a storage of {count} elements in a file of {limit} bytes")
-    if key not in blocks:
-        blocks[key] = LoadedStorage(np.zeros(count * kind.dtype.itemsize, np.uint8), kind.dtype)
-        placed[key] = place(blocks[key], location)
-    whole = placed[key]
-    part = pid[5] if len(pid) > 5 else None
-    if part is None or whole.on_meta:
-        return whole
-    if not isinstance(part, tuple) or len(part) != 3 or not all(type(n) is int and n >= 0 for n in part[1:]):
-        raise pickle.UnpicklingError(f"damaged checkpoint: unknown view {part!r:.80}")
-    size = kind.dtype.itemsize
-    return LoadedStorage(whole._owner[part[1] * size : (part[1] + part[2]) * size], kind.dtype)
+class _LegacyStorages:
+    """The storages of a file whose bytes follow after the pickle; together they are no larger than the file."""
+
+    def __init__(self, place: Place, limit: int) -> None:
+        self._place, self._limit, self._left = place, limit, limit
+        # By key: as they will be read, and where they go.
+        self._blocks: dict[str, LoadedStorage] = {}
+        self._placed: dict[str, LoadedStorage] = {}
+
+    def find(self, pid: Any) -> Any:
+        """The storage of a persistent id, or the part of it that the id names."""
+        kind, key, location, count = _fields(pid)
+        if key not in self._blocks:
+            self._left -= count * kind.dtype.itemsize
+            if self._left < 0:
+                raise pickle.UnpicklingError(
+                    f"damaged checkpoint: a storage of {count} elements of {kind} in a file of {self._limit} bytes"
+                )
+            self._blocks[key] = LoadedStorage(np.zeros(count * kind.dtype.itemsize, np.uint8), kind.dtype)
+            self._placed[key] = self._place(self._blocks[key], location)
+        whole = self._placed[key]
+        part = pid[5] if len(pid) > 5 else None
+        if part is None or whole.on_meta:
+            return whole
+        if (
+            not isinstance(part, tuple)
+            or len(part) != 3
+            or not all(type(n) is int and 0 <= n < 2**62 for n in part[1:])
+        ):
+            raise pickle.UnpicklingError(f"damaged checkpoint: unknown view {brief(part)}")
+        return whole.as_type(kind.dtype).part(part[1], part[1] + part[2])
+
+    def fill(self, data: bytes, at: int, keys: Any, order: str) -> None:
+        """Read the bytes of each storage into its place."""
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            raise pickle.UnpicklingError("damaged checkpoint: it does not list its storages")
+        if set(keys) != self._blocks.keys():
+            raise pickle.UnpicklingError("damaged checkpoint: it lists other storages than it uses")
+        for key in keys:
+            if at + 8 > len(data):
+                raise EOFError("the checkpoint ends before its storages")
+            storage = self._blocks[key]
+            nbytes = storage._owner.size
+            if struct.unpack_from("<q", data, at)[0] * storage.dtype.itemsize != nbytes or at + 8 + nbytes > len(data):
+                raise pickle.UnpicklingError(f"damaged checkpoint: storage {brief(key)} has another size than was said")
+            raw = np.frombuffer(data, np.uint8, nbytes, at + 8)
+            storage.fill(_in_our_order(raw, StorageType("", storage.dtype), order))
+            at += 8 + nbytes
 
 
-def _fill(data: bytes, at: int, keys: Any, blocks: dict[str, LoadedStorage], order: str) -> None:
-    """Read the bytes of each storage into its place."""
-    if not isinstance(keys, list) or not all(isinstance(key, str) and key in blocks for key in keys):
-        raise pickle.UnpicklingError("damaged checkpoint: it lists storages that it does not use")
-    for key in keys:
-        if at + 8 > len(data):
-            raise EOFError("the checkpoint ends before its storages")
-        storage = blocks[key]
-        nbytes = storage._owner.size
-        if struct.unpack_from("<q", data, at)[0] * storage.dtype.itemsize != nbytes or at + 8 + nbytes > len(data):
-            raise pickle.UnpicklingError(f"damaged checkpoint: storage {key:.40} has another size than was said")
-        raw = np.frombuffer(data, np.uint8, nbytes, at + 8)
-        storage._owner[:] = _in_our_order(raw, StorageType("", storage.dtype), order)
-        at += 8 + nbytes
+__all__ = ["PyTorchFileReader", "load", "placement"]

@@ -6,16 +6,35 @@ does not know files or pickles.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
-from .. import _device, _dtype
-from .._dtype import dtype as DType
-from .._meta import MetaArray, meta
-from .._storages import TypedStorage, UntypedStorage
-from .._tensor import Parameter, Tensor, address, element_strides, make, memory_owner, new, settle_class
+from ..binding.aliases import beside
+from ..binding.storage import TypedStorage, UntypedStorage
+from ..core import device as _device
+from ..core import dtype as _dtype
+from ..core.brief import brief
+from ..core.dtype import dtype as DType
+from ..core.meta import MetaArray, meta
+from ..core.tensor import (
+    OWN_ATTRIBUTES,
+    Conjugated,
+    Negated,
+    Parameter,
+    Tensor,
+    address,
+    alias,
+    element_strides,
+    make,
+    make_lazy,
+    memory_owner,
+    new,
+    settle_class,
+    storage_of,
+)
 from ..sparse import SparseTensor, sparse_coo_tensor, sparse_csr_tensor
 
 _STORAGE_DTYPES = {
@@ -24,9 +43,6 @@ _STORAGE_DTYPES = {
     "ShortStorage": _dtype.int16, "IntStorage": _dtype.int32, "LongStorage": _dtype.int64,
     "BoolStorage": _dtype.bool_, "ComplexFloatStorage": _dtype.complex64, "ComplexDoubleStorage": _dtype.complex128,
 }  # fmt: skip
-
-# What users hang onto a tensor is stored with it; this is not theirs.
-_OWN_ATTRIBUTES = frozenset(("_grad", "_retains"))
 
 
 class StorageType:
@@ -47,36 +63,78 @@ TYPE_OF = {t.dtype: t for t in STORAGE_TYPES.values()}
 class LoadedStorage(TypedStorage):
     """A storage read from a file: bytes, or none at all on the meta device."""
 
-    def __init__(self, array: Any, dtype: DType) -> None:
+    def __init__(self, array: Any, dtype: DType, whole: LoadedStorage | None = None) -> None:
         self._owner = array
+        self._token = None if whole is None else whole._token
         self.dtype = dtype
+        # The storage that this one looks at a part of, or sees as another type.
+        self._whole = self if whole is None else whole
+        self._holds_bools = False
 
     @property
     def on_meta(self) -> bool:
         return isinstance(self._owner, MetaArray)
 
+    def as_type(self, dtype: DType) -> LoadedStorage:
+        """The same bytes as elements of another type."""
+        return self if dtype is self.dtype else LoadedStorage(self._owner, dtype, self._whole)
+
+    def part(self, start: int, stop: int) -> LoadedStorage:
+        """Some of the elements."""
+        size = self.dtype.itemsize
+        return LoadedStorage(self._owner[start * size : stop * size], self.dtype, self._whole)
+
+    def fill(self, data: Any) -> None:
+        """Write the bytes, where they come after the tensors that look at them."""
+        self._owner[:] = data
+        if self._holds_bools:
+            self._settle_bools()
+
+    def expect_bools(self) -> None:
+        """Some of the bytes are truth values: make each 0 or 1, as NumPy counts on it without looking."""
+        if not self._whole._holds_bools:
+            self._whole._holds_bools = True
+            self._whole._settle_bools()
+
+    def _settle_bools(self) -> None:
+        if (self._owner > 1).any():
+            np.minimum(self._owner, 1, out=self._owner)
+
 
 # --- from pieces to tensors -------------------------------------------------------------------------------------------
 
 
+def _damaged(what: str) -> RuntimeError:
+    return RuntimeError(f"damaged checkpoint: {what}")
+
+
 def _sizes(name: str, values: Any) -> tuple[int, ...]:
-    if not isinstance(values, (tuple, list)) or not all(type(v) is int and 0 <= v < 2**62 for v in values):
-        raise RuntimeError(f"damaged checkpoint: a tensor's {name} is {values!r:.80}")
+    if not isinstance(values, (tuple, list)):
+        raise _damaged(f"a tensor's {name} is {brief(values)}")
     if len(values) > 64:
-        raise RuntimeError(f"damaged checkpoint: a tensor has {len(values)} dimensions")
+        raise _damaged(f"a tensor has {len(values)} dimensions")
+    if not all(type(v) is int and 0 <= v < 2**62 for v in values):
+        raise _damaged(f"a tensor's {name} is {brief(values)}")
     return tuple(values)
 
 
-def _strided(storage: LoadedStorage, offset: Any, size: Any, stride: Any, d: DType) -> Tensor:
-    """A tensor on a storage; NumPy refuses what would reach beyond it."""
+def _flag(name: str, value: Any) -> bool:
+    if type(value) is not bool and type(value) is not int:
+        raise _damaged(f"{name} is {brief(value)}")
+    return bool(value)
+
+
+def _strided(storage: Any, offset: Any, size: Any, stride: Any, d: DType | None = None) -> Tensor:
+    """A tensor on a storage, by default of its type; NumPy refuses what would reach beyond it."""
     if not isinstance(storage, LoadedStorage):
-        raise RuntimeError(f"damaged checkpoint: expected a storage, found {type(storage).__name__}")
+        raise _damaged(f"expected a storage, found {brief(storage)}")
+    d = storage.dtype if d is None else d
     shape, strides = _sizes("size", size), _sizes("stride", stride)
     (start,) = _sizes("storage offset", (offset,))
     if len(shape) != len(strides):
-        raise RuntimeError(f"damaged checkpoint: a tensor of size {shape} has stride {strides}")
+        raise _damaged(f"a tensor of size {brief(shape)} has stride {brief(strides)}")
     if storage.on_meta:
-        return make(meta(shape, d.np))
+        return make(_on_meta(shape, d))
     try:
         if 0 in shape:
             array = np.ndarray(shape, d.np, storage._owner if storage._owner.size else None)
@@ -84,35 +142,56 @@ def _strided(storage: LoadedStorage, offset: Any, size: Any, stride: Any, d: DTy
             steps = tuple(n * d.itemsize for n in strides)
             array = np.ndarray(shape, d.np, storage._owner, start * d.itemsize, steps)
     except (TypeError, ValueError, OverflowError, MemoryError):
-        raise RuntimeError(
-            f"damaged checkpoint: a tensor of size {shape}, stride {strides} and offset {start} does not fit its "
-            f"storage of {storage.nbytes()} bytes"
+        raise _damaged(
+            f"a tensor of size {brief(shape)}, stride {brief(strides)} and offset {start} does not fit its storage of "
+            f"{storage.nbytes()} bytes"
         ) from None
-    return make(array)
+    if not array.flags.aligned:
+        raise _damaged(f"a tensor of {d} begins amid an element")
+    if d is _dtype.bool_:
+        storage.expect_bools()
+    whole = storage._whole
+    if whole._token is not None:
+        return alias(array, beside(whole._token))
+    t = make(array)
+    whole._token = storage_of(t)
+    return t
+
+
+def _on_meta(shape: tuple[int, ...], d: DType) -> Any:
+    if math.prod(shape) * d.itemsize >= 2**63:
+        raise _damaged(f"a tensor of size {brief(shape)}")
+    return meta(shape, d.np)
 
 
 def _finish(t: Tensor, requires_grad: Any, metadata: Any = None) -> Tensor:
-    if isinstance(metadata, dict):
-        if metadata.get("conj"):
-            t = make(np.conj(t._a))
-        if metadata.get("neg"):
-            t = make(np.negative(t._a))
-    if requires_grad and t.dtype.category >= 2:
+    said = metadata if isinstance(metadata, dict) else {}
+    conjugated, negated = (_flag(f"a tensor's {bit}", said.get(bit, False)) for bit in ("conj", "neg"))
+    if conjugated or negated:
+        t = _with_signs(t, conjugated and t.dtype.is_complex, negated)
+    if _flag("requires_grad", requires_grad) and t.dtype.category >= 2:
         t.requires_grad_()
     return t
 
 
+def _with_signs(t: Tensor, conjugated: bool, negated: bool) -> Tensor:
+    """Let the values in memory count as conjugated or negated, as they did when the tensor was saved."""
+    if not conjugated or not negated:
+        return make_lazy(t, Conjugated if conjugated else Negated)
+    if any(step == 0 and n > 1 for step, n in zip(t.stride(), t.shape)):
+        raise _damaged("a tensor that repeats its elements is to be conjugated and negated")
+    return make(np.negative(np.conj(t._a)))
+
+
 def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
-    return _strided(storage, storage_offset, size, stride, storage.dtype)
+    return _strided(storage, storage_offset, size, stride)
 
 
 def _rebuild_tensor_v2(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    if not isinstance(storage, LoadedStorage):
-        raise RuntimeError(f"damaged checkpoint: expected a storage, found {type(storage).__name__}")
-    return _finish(_strided(storage, storage_offset, size, stride, storage.dtype), requires_grad, metadata)
+    return _finish(_strided(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
 def _rebuild_tensor_v3(
@@ -124,15 +203,17 @@ def _rebuild_tensor_v3(
 
 def _known(d: Any) -> DType:
     if not isinstance(d, DType):
-        raise RuntimeError(f"damaged checkpoint: expected a dtype, found {type(d).__name__}")
+        raise _damaged(f"expected a dtype, found {brief(d)}")
     return d
 
 
 def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    return _finish(make(meta(_sizes("size", size), _known(dtype).np)), requires_grad)
+    return _finish(make(_on_meta(_sizes("size", size), _known(dtype))), requires_grad)
 
 
 def _rebuild_device_tensor_from_numpy(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    if not isinstance(data, np.ndarray):
+        raise _damaged(f"expected an array, found {brief(data)}")
     return _finish(make(np.ascontiguousarray(data, _known(dtype).np)), requires_grad)
 
 
@@ -140,29 +221,39 @@ def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, r
     return _finish(_expect_tensor(data), requires_grad)
 
 
+_SPARSE: dict[Any, tuple[int, Any]] = {
+    _device.sparse_coo: (3, sparse_coo_tensor),
+    _device.sparse_csr: (4, sparse_csr_tensor),
+}
+
+
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
-    pieces = list(data) if isinstance(data, tuple) else []
+    count, function = _SPARSE.get(layout, (0, None)) if type(layout) is _device.layout else (0, None)
+    pieces = list(data) if isinstance(data, tuple) and len(data) <= 4 else []
     coalesced = layout is _device.sparse_coo and len(pieces) == 4 and pieces.pop() is True  # not in files of old
-    made: Any = {_device.sparse_coo: (3, sparse_coo_tensor), _device.sparse_csr: (4, sparse_csr_tensor)}.get(layout)
-    if made is None or len(pieces) != made[0]:
-        raise RuntimeError(f"damaged checkpoint: a sparse tensor of layout {layout!r:.80} has {len(pieces)} pieces")
+    if function is None or len(pieces) != count:
+        raise _damaged(f"a sparse tensor of layout {_shown(layout)} has the pieces {brief(data)}")
     *tensors, size = pieces
     options = {"is_coalesced": True} if coalesced else {}
-    return made[1](*map(_expect_tensor, tensors), _sizes("size", size), **options)
+    return function(*map(_expect_tensor, tensors), _sizes("size", size), **options)
+
+
+def _shown(layout: Any) -> str:
+    return repr(layout) if type(layout) is _device.layout else brief(layout)
 
 
 def _expect_tensor(t: Any) -> Tensor:
     if not isinstance(t, Tensor):
-        raise RuntimeError(f"damaged checkpoint: expected a tensor, found {type(t).__name__}")
+        raise _damaged(f"expected a tensor, found {brief(t)}")
     return t
 
 
 def _on(cls: Any, data: Tensor, requires_grad: Any) -> Any:
     """A leaf of class `cls` on the memory of `data`."""
     t = new(cls)
-    t._a, t._ag, t._view, t._v = data._a, None, None, None
+    t._a, t._ag, t._view, t._v = data._a, None, None, data._v
     settle_class(t)
-    return t.requires_grad_() if requires_grad and data.dtype.category >= 2 else t
+    return t.requires_grad_() if _flag("requires_grad", requires_grad) and data.dtype.category >= 2 else t
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Parameter:
@@ -189,12 +280,15 @@ def set_state(t: Any, state: Any) -> Any:
     """Give a tensor the attributes it was stored with."""
     for part in state if isinstance(state, tuple) else (state,):
         if isinstance(part, dict):
-            t.__dict__.update({k: v for k, v in part.items() if isinstance(k, str)})
+            t.__dict__.update({k: v for k, v in part.items() if isinstance(k, str) and k not in OWN_ATTRIBUTES})
     return t
 
 
 def _get_layout(name: str) -> Any:
-    return _device._constant(name.removeprefix("torch."))
+    found = _device._constants.get(name.removeprefix("torch.")) if isinstance(name, str) else None
+    if found is None:
+        raise _damaged(f"unknown layout {brief(name)}")
+    return found
 
 
 REBUILD: dict[str, Any] = {
@@ -262,7 +356,7 @@ def reduce_sparse(t: SparseTensor) -> tuple[Any, ...]:
 
 def reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     """What a tensor pickles as: a function of torch's and its arguments."""
-    attributes = {k: v for k, v in t.__dict__.items() if k not in _OWN_ATTRIBUTES}
+    attributes = {k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES}
     if isinstance(t, Parameter) and "_is_param" not in attributes:
         plain = _reduce_plain(t, False)
         holder = Nested(*plain)

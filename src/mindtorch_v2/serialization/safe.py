@@ -7,138 +7,33 @@ exception, never in foreign code, exhausted memory or a crash.
 from __future__ import annotations
 
 import collections
-import pickle
 import struct
 from collections.abc import Callable
 from typing import Any
 
-from .._device import device
-from .._dtype import dtype as DType
-from .._size import Size
-from .._tensor import Parameter, Tensor
+from ..core.brief import brief, brief_text
 from . import names
-from .rebuild import REBUILD, StorageType, _get_layout, _rebuild_from_type_v2
+from .calls import CALLS
+from .limits import Limits, Refused
 
 Persistent = Callable[[Any], Any]
+# The name of a global is shorter.
+_LONGEST_LINE = 10_000
 
 
-class Refused(pickle.UnpicklingError):
-    """Something in the file is not allowed, or makes no sense."""
-
-
-def load(data: bytes | memoryview, start: int, persistent_load: Persistent) -> tuple[Any, int]:
-    """The object pickled at `start`, and where its pickle ends."""
-    machine = _Machine(data, start, persistent_load)
+def load(data: bytes, start: int, persistent_load: Persistent, file_size: int | None = None) -> tuple[Any, int]:
+    """The object pickled at `start`, and where its pickle ends; `file_size` is that of all the file, storages included."""
+    limits = Limits(len(data) - start, len(data) if file_size is None else file_size)
+    machine = _Machine(data, start, persistent_load, limits)
     return machine.run(), machine.at
 
 
-# --- what may be hashed and called ------------------------------------------------------------------------------------
-
-_PLAIN_KEYS = (str, int, float, bool, bytes, type(None), complex, DType, device)
-
-
-def check_key(key: Any) -> Any:
-    """`key` if hashing it is cheap; nested tuples could make it endless."""
-    pending, seen = [key], 0
-    while pending:
-        part = pending.pop()
-        seen += 1
-        if isinstance(part, (tuple, frozenset)) and seen < 1000:
-            pending.extend(part)
-        elif not isinstance(part, _PLAIN_KEYS) or seen >= 1000:
-            raise Refused(f"a key of type {type(part).__name__} is not allowed")
-    return key
-
-
-def _ordered_dict(*args: Any) -> Any:
-    made: Any = collections.OrderedDict()
-    for pair in args[0] if args else ():
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise Refused("OrderedDict takes pairs")
-        made[check_key(pair[0])] = pair[1]
-    return made
-
-
-def _counter(*args: Any) -> Any:
-    if args and not isinstance(args[0], dict):
-        raise Refused("Counter takes a dict")
-    return collections.Counter(*args[:1])
-
-
-def _set(items: Any = ()) -> Any:
-    if not isinstance(items, (list, tuple)):
-        raise Refused("set takes a list")
-    return {check_key(item) for item in items}
-
-
-def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
-    if isinstance(data, bytes) and encoding is None:
-        return bytearray(data)
-    return bytearray(_encode(data, encoding))
-
-
-def _encode(text: Any, encoding: Any) -> bytes:
-    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise Refused("bytes are stored as text in latin1")
-    return text.encode("latin1")
-
-
-def _complex(real: Any, imag: Any) -> complex:
-    if not isinstance(real, (int, float)) or not isinstance(imag, (int, float)):
-        raise Refused("complex takes two numbers")
-    return complex(real, imag)
-
-
-def _size(values: Any = ()) -> Size:
-    if not isinstance(values, (tuple, list)) or not all(type(v) is int for v in values):
-        raise Refused("Size takes integers")
-    return Size(values)
-
-
-def _device(kind: Any, index: Any = None) -> device:
-    if not isinstance(kind, str) or not (index is None or type(index) is int):
-        raise Refused("device takes a name and an index")
-    return device(kind) if index is None else device(kind, index)
-
-
-def _layout(name: Any) -> Any:
-    if not isinstance(name, str):
-        raise Refused("a layout is stored by its name")
-    return _get_layout(name)
-
-
-def _parameter(data: Any = None, requires_grad: Any = True) -> Any:
-    return REBUILD["_rebuild_parameter"](data, requires_grad, None)
-
-
-def _from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
-    """A tensor with attributes; its class is Tensor, Parameter, or one that users allowed."""
-    if function not in REBUILD.values() or not isinstance(args, tuple):
-        raise Refused("a tensor with attributes must name a function that rebuilds tensors")
-    if not isinstance(cls, type) or not issubclass(cls, Tensor):
-        raise Refused("a tensor with attributes must name a tensor class")
-    return _rebuild_from_type_v2(function, cls, args, state)
-
-
-_CALLS: dict[int, Callable[..., Any]] = {
-    id(collections.OrderedDict): _ordered_dict,
-    id(collections.Counter): _counter,
-    id(set): _set,
-    id(bytearray): _bytearray,
-    id(complex): _complex,
-    id(names.SAFE["_codecs.encode"]): _encode,
-    id(Size): _size,
-    id(device): _device,
-    id(Parameter): _parameter,
-    id(_get_layout): _layout,
-    id(_rebuild_from_type_v2): _from_type,
-    **{id(function): function for function in REBUILD.values()},
-}
 # Names of Python 2, which protocol 2 writes.
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 
 
 def _refusal(name: str) -> Refused:
+    name = brief_text(name)
     return Refused(
         f"Unsupported global: GLOBAL {name} was not an allowed global by default. Please use "
         f"`torch.serialization.add_safe_globals([{name}])` or the `torch.serialization.safe_globals([{name}])` context "
@@ -154,8 +49,8 @@ _MARK = object()
 class _Machine:
     """Runs the opcodes of one pickle."""
 
-    def __init__(self, data: bytes | memoryview, start: int, persistent_load: Persistent) -> None:
-        self.data, self.at, self.persistent_load = data, start, persistent_load
+    def __init__(self, data: bytes, start: int, persistent_load: Persistent, limits: Limits) -> None:
+        self.data, self.at, self.persistent_load, self.limits = data, start, persistent_load, limits
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.allowed: set[int] = set()  # ids of what users allowed and this pickle names
@@ -175,7 +70,7 @@ class _Machine:
         end = self.at + count
         if count < 0 or end > len(self.data):
             raise EOFError("the pickle ends in the middle")
-        piece = bytes(self.data[self.at : end])
+        piece = self.data[self.at : end]
         self.at = end
         return piece
 
@@ -183,11 +78,9 @@ class _Machine:
         return int(struct.unpack(form, self.take(struct.calcsize(form)))[0])
 
     def line(self) -> str:
-        end = self.at
-        while end < len(self.data) and self.data[end] != 10:
-            end += 1
-        if end - self.at > 10_000:
-            raise Refused("a line of the pickle is too long")
+        end = self.data.find(b"\n", self.at, self.at + _LONGEST_LINE)
+        if end < 0:
+            raise Refused("a line of the pickle is too long, or does not end")
         text = self.take(end - self.at).decode()
         self.take(1)
         return text
@@ -243,10 +136,13 @@ class _Machine:
         args, function = self.pop(), self.pop()
         if not isinstance(args, tuple):
             raise Refused("arguments must be a tuple")
-        call = function if id(function) in self.allowed else _CALLS.get(id(function))
+        if id(function) in self.allowed:
+            self.push(function(*args))
+            return
+        call = CALLS.get(id(function))
         if call is None:
-            raise Refused(f"calling {type(function).__name__} {function!r:.60} is not allowed")
-        self.push(call(*args))
+            raise Refused(f"calling {brief(function)} is not allowed")
+        self.push(call(self.limits, *args))
 
     def new_object(self) -> None:
         args, cls = self.pop(), self.pop()
@@ -254,16 +150,17 @@ class _Machine:
             raise Refused("arguments must be a tuple")
         if id(cls) in self.allowed and isinstance(cls, type):
             self.push(cls.__new__(cls, *args))
-        elif cls in (collections.OrderedDict, collections.Counter) and not args:
+        elif (cls is collections.OrderedDict or cls is collections.Counter) and not args:
             self.push(cls())
         else:
-            raise Refused(f"making an object of {cls!r:.60} is not allowed")
+            raise Refused(f"making an object of {brief(cls)} is not allowed")
 
     def build(self) -> None:
         state, target = self.pop(), self.top()
         if type(target) is collections.OrderedDict:
+            self.limits.spend(len(state) if isinstance(state, dict) else 0)
             if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
-                raise Refused("the attributes of an OrderedDict must be a dict")
+                raise Refused(f"the attributes of an OrderedDict must be a dict with texts as keys, got {brief(state)}")
             target.__dict__.update(state)
         elif id(type(target)) in self.allowed:
             _set_state(target, state)
@@ -282,13 +179,19 @@ class _Machine:
             if id(type(target)) not in self.allowed or len(items) % 2:
                 raise Refused(f"setting items of a {type(target).__name__} is not allowed")
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[check_key(key)] = value
+            target[self.limits.check_key(key, target)] = value
 
     def add_items(self) -> None:
         items, target = self.pop_mark(), self.top()
         if type(target) is not set:
             raise Refused(f"adding to a {type(target).__name__} is not allowed")
-        target.update(check_key(item) for item in items)
+        target.update(self.limits.check_key(item, target) for item in items)
+
+    def frozen_set(self, items: list[Any]) -> frozenset[Any]:
+        made: set[Any] = set()
+        made.update(self.limits.check_key(item, made) for item in items)
+        found: frozenset[Any] = self.limits.made_tuple(frozenset(made))
+        return found
 
     def persistent(self) -> None:
         self.push(self.persistent_load(self.pop()))
@@ -312,7 +215,7 @@ def _pair(m: _Machine) -> list[Any]:
 def _tuple_of(count: int) -> Callable[[_Machine], None]:
     def action(m: _Machine) -> None:
         items = [m.pop() for _ in range(count)]
-        m.push(tuple(reversed(items)))
+        m.push(m.limits.made_tuple(tuple(reversed(items))))
 
     return action
 
@@ -372,11 +275,11 @@ _ACTIONS: dict[int, Callable[[_Machine], Any]] = {
         "\x8f": lambda m: m.push(set()),
         "l": lambda m: m.push(m.pop_mark()),
         "d": _dict_of_mark,
-        "t": lambda m: m.push(tuple(m.pop_mark())),
+        "t": lambda m: m.push(m.limits.made_tuple(tuple(m.pop_mark()))),
         "\x85": _tuple_of(1),
         "\x86": _tuple_of(2),
         "\x87": _tuple_of(3),
-        "\x91": lambda m: m.push(frozenset(check_key(item) for item in m.pop_mark())),
+        "\x91": lambda m: m.push(m.frozen_set(m.pop_mark())),
         "a": lambda m: m.append_all([m.pop()]),
         "e": lambda m: m.append_all(m.pop_mark()),
         "s": lambda m: m.set_items(_pair(m)),
@@ -396,4 +299,4 @@ _ACTIONS: dict[int, Callable[[_Machine], Any]] = {
     }.items()
 }
 
-__all__ = ["Refused", "StorageType", "check_key", "load"]
+__all__ = ["load"]

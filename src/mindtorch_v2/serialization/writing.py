@@ -12,9 +12,10 @@ import zipfile
 from types import FunctionType
 from typing import Any
 
-from .._device import _Constant
-from .._storages import UntypedStorage
-from .._tensor import Tensor
+from ..binding.storage import UntypedStorage
+from ..core.device import _Constant
+from ..core.files import replaced
+from ..core.tensor import Tensor
 from ..sparse import SparseTensor
 from . import names
 from .rebuild import (
@@ -90,7 +91,7 @@ def save(
     pieces, text = _pickled(obj, pickle_protocol)
     if isinstance(f, (str, os.PathLike)):
         stem = os.path.basename(os.fspath(f)).rpartition(".")[0] or os.path.basename(os.fspath(f))
-        with open(f, "wb") as file:
+        with replaced(f) as file:
             _write_archive(file, stem or "archive", text, pieces)
     else:
         _write_archive(f, "archive", text, pieces)
@@ -145,7 +146,7 @@ class _LegacyPickler(TorchPickler):
 
 def _save_legacy(obj: Any, f: Any, protocol: int) -> None:
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "wb") as file:
+        with replaced(f) as file:
             _save_legacy(obj, file, protocol)
         return
     pieces, buffer = Pieces(), io.BytesIO()

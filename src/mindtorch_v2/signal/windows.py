@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._device import usable
-from .._dtype import float32, float64, get_default_dtype
-from .._tensor import Tensor, make
-from ..ops import windows as shapes
-from ..ops.convert import to
+from ..core.device import usable
+from ..core.dtype import float32, float64, get_default_dtype
+from ..core.tensor import Tensor, make
+from ..ops.creation import windows as shapes
+from ..ops.creation.convert import to
 
 
 def _window(name: str, shape: Callable[..., Any]) -> Any:
@@ -29,7 +29,7 @@ def _window(name: str, shape: Callable[..., Any]) -> Any:
         values = shapes.values(shape, M, float(M - 1 if sym else M), *args, **options)
         t = make(np.asarray(values).astype(d.np))
         t = to(t, device=device) if usable(device).type == "meta" else t
-        return t.requires_grad_() if requires_grad else t
+        return t.requires_grad_(requires_grad) if requires_grad else t
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = shape.__doc__

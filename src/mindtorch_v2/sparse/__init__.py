@@ -1,22 +1,24 @@
 """torch.sparse: tensors by the coordinates of what they hold, as graph networks use them, with gradients through their
-values. Gradients of embeddings are dense here.
+values.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .._device import sparse_csr
-from .._dtype import float32, float64, int64
-from .._tensor import Tensor
-from ..ops.convert import as_tensor
-from ..ops.creation import empty
-from ..ops.join import stack
-from ..ops.ranges import arange
-from . import invariants
+from ..core.device import sparse_csr
+from ..core.dtype import float32, float64, int64
+from ..core.tensor import Tensor
+from ..ops.creation.convert import as_tensor
+from ..ops.creation.fill import empty
+from ..ops.creation.ranges import arange
+from ..ops.shape.join import stack
+from . import gradients, invariants
 from .invariants import check_sparse_tensor_invariants
 from .rules import addmm, log_softmax, product, softmax, sparse_mask, to_sparse, total
 from .tensor import SparseTensor, place
+
+_NOT_PINNED = "Cannot access accelerator device when none is available."
 
 
 def sparse_coo_tensor(
@@ -33,6 +35,8 @@ def sparse_coo_tensor(
 ) -> SparseTensor:
     """Values at the places that the columns of `indices` name; of a size alone, a tensor of zeros. That places lie inside
     is checked always; with `check_invariants` also that what is said to be coalesced is so."""
+    if pin_memory:
+        raise RuntimeError(_NOT_PINNED)
     if values is None:
         size = indices if size is None else size
         made = place(empty((len(size), 0), dtype=int64), empty((0,), dtype=dtype), size, True)
@@ -44,7 +48,7 @@ def sparse_coo_tensor(
     made = place(places, held.detach() if requires_grad else held, shape, bool(is_coalesced))
     if is_coalesced and invariants.wanted(check_invariants) and not invariants.rises(made._keys()):
         raise RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")
-    return made.requires_grad_() if requires_grad else made
+    return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 def _size(places: Any, held: Any, size: Any) -> list[int]:
@@ -87,6 +91,8 @@ def sparse_csr_tensor(
     check_invariants: bool | None = None,
 ) -> SparseTensor:
     """A matrix by rows: where each begins among the values, and the column of each value."""
+    if pin_memory:
+        raise RuntimeError(_NOT_PINNED)
     starts, columns = as_tensor(crow_indices).to(int64), as_tensor(col_indices).to(int64)
     steps = starts.diff()
     if starts.dim() != 1 or columns.dim() != 1 or (starts[:1] != 0).any() or (steps < 0).any() or len(starts) < 1:
@@ -162,6 +168,7 @@ __all__ = [
     "SparseTensor",
     "addmm",
     "check_sparse_tensor_invariants",
+    "gradients",
     "log_softmax",
     "mm",
     "softmax",

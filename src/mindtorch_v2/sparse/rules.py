@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._device import sparse_coo
-from .._tensor import Tensor
-from ..ops.creation import zeros
-from ..ops.join import cat as dense_cat
-from ..ops.ranges import arange
-from ..ops.search import searchsorted
+from ..core.device import sparse_coo
+from ..core.tensor import Tensor
+from ..ops.creation.fill import zeros
+from ..ops.creation.ranges import arange
+from ..ops.reduction.search import searchsorted
+from ..ops.shape.join import cat as dense_cat
 from .tensor import RULES, SparseTensor, place, split_keys
 
 
@@ -42,7 +42,20 @@ def _on_values(name: str, joined: bool) -> None:
 
 
 # Those that leave zeros alone. Only linear ones may go before values at one place are added up.
-for _name in ("neg", "clone", "detach", "float", "double", "half", "bfloat16", "int", "long", "type_as"):
+for _name in (
+    "neg",
+    "clone",
+    "detach",
+    "conj",
+    "resolve_conj",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "int",
+    "long",
+    "type_as",
+):
     _on_values(_name, False)
 for (
     _name
@@ -64,9 +77,15 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if not is_sparse(input):
         return input.add(other.to_dense(), alpha=alpha)
     _same_size(input, other)
+    scaled = other._held if alpha == 1 else other._held * alpha
+    compact = input._held.is_contiguous() and other._held.is_contiguous()
+    if compact and input._places.shape == other._places.shape and bool((input._places == other._places).all()):
+        return input.with_values(input._held + scaled)
     places = dense_cat([input._places, other._places], 1)
-    made = place(places, dense_cat([input._held, other._held * alpha]), input.shape, False)
-    return made.coalesce() if input.is_coalesced() and other.is_coalesced() else made
+    made = place(places, dense_cat([input._held, scaled]), input.shape, False)
+    # What is added to again and again, as momentum is, holds no more values than there are places.
+    full = made._nnz() > math.prod(made.shape[: made.sparse_dim()])
+    return made.coalesce() if full or (input.is_coalesced() and other.is_coalesced()) else made
 
 
 @rule("sub", "__sub__")
@@ -104,8 +123,22 @@ def divide(input: Any, other: Any) -> SparseTensor:
 @rule("add_", "__iadd__")
 def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if not is_sparse(input):
-        return input.add_(other.to_dense(), alpha=alpha)
+        return _add_to_dense(input, other, alpha)
     return _become(input, add(input, other, alpha=alpha))
+
+
+def _add_to_dense(input: Any, other: SparseTensor, alpha: Any) -> Any:
+    """Add values to the places of a dense tensor, without going over the rest of it."""
+    if input.shape != other.shape or not input.is_contiguous() or input.dtype != other.dtype:
+        return input.add_(other.to_dense(), alpha=alpha)
+    depth = other.sparse_dim()
+    input.view(-1, *input.shape[depth:]).index_add_(0, other._keys(), other._held, alpha=alpha)
+    return input
+
+
+@rule("zero_")
+def zero_(input: SparseTensor) -> SparseTensor:
+    return _become(input, zeros_like(input))
 
 
 @rule("mul_", "__imul__")
@@ -133,13 +166,56 @@ def _same_size(input: Any, other: Any) -> None:
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
 
-@rule("t", "transpose", "swapaxes", "mT", "T")
-def transpose(input: SparseTensor, dim0: int = 0, dim1: int = 1) -> SparseTensor:
+@rule("t")
+def turn(input: SparseTensor) -> SparseTensor:
+    if input.sparse_dim() > 2 or input.dense_dim():
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {input.sparse_dim()} sparse and "
+            f"{input.dense_dim()} dense dimensions"
+        )
+    return transpose(input, 0, 1) if input.dim() > 1 else input
+
+
+@rule("transpose", "swapaxes", "swapdims")
+def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
+    first, second = _wrapped(input, dim0), _wrapped(input, dim1)
+    depth = input.sparse_dim()
+    if first != second and max(first, second) >= depth:
+        raise RuntimeError(
+            f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {depth}, d0: {first}, d1: {second}"
+        )
     order = list(range(input.dim()))
-    if input.dim() > 1:
-        order[dim0], order[dim1] = order[dim1], order[dim0]
+    order[first], order[second] = order[second], order[first]
+    return permute(input, order)
+
+
+@rule("permute")
+def permute(input: SparseTensor, *dims: Any) -> SparseTensor:
+    """Dimensions in another order; those that coordinates count stay in front of the others."""
+    order = [_wrapped(input, d) for d in (dims[0] if isinstance(dims[0], (tuple, list)) else dims)]
+    if len(order) != input.dim():
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {input.dim()} is not equal to len(dims) = {len(order)}"
+        )
+    if len(set(order)) != len(order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    depth = input.sparse_dim()
+    if any(d >= depth for d in order[:depth]):
+        raise RuntimeError(
+            "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed.Only transpositions "
+            "within sparse and dense dimensions are supported."
+        )
+    held = input._held.permute(0, *(d - depth + 1 for d in order[depth:])) if input.dense_dim() else input._held
     size = [input.shape[i] for i in order]
-    return place(input._places[order[: input.sparse_dim()]], input._held, size, False)
+    return place(input._places[order[:depth]], held, size, input._coalesced and order[:depth] == list(range(depth)))
+
+
+def _wrapped(input: SparseTensor, dim: int) -> int:
+    n = max(input.dim(), 1)
+    if not -n <= dim < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim % n
 
 
 @rule("unsqueeze")
@@ -278,7 +354,7 @@ def product(input: Any, other: Any) -> Any:
         shapes = f"({'x'.join(map(str, input.shape))} and {'x'.join(map(str, other.shape))})"
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {shapes}")
     if not is_sparse(input):
-        return product(transpose(other), input.t()).t()
+        return product(transpose(other, 0, 1), input.t()).t()
     if is_sparse(other):
         return _sparse_product(input, other)
     if input.dim() not in (2, 3) or other.dim() > input.dim():

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._device import CPU, sparse_coo, sparse_csr
-from .._dtype import bool_, float32, float64, int64
-from .._meta import meta
-from .._tensor import Tensor, new
-from ..ops.creation import zeros
-from ..ops.join import cat, stack
+from ..core.device import CPU, sparse_coo, sparse_csr
+from ..core.dtype import bool_, float32, float64, int64
+from ..core.meta import meta
+from ..core.tensor import Tensor, new
+from ..ops.creation.fill import zeros
+from ..ops.shape.join import cat, stack
 
 # What is done for a function of that name with a sparse tensor among its arguments; `rules` fills the table.
 RULES: dict[str, Callable[..., Any]] = {}
@@ -29,6 +29,16 @@ def _grad(self: Any) -> Any:
 
 def _set_grad(self: Any, value: Any) -> None:
     self._held.grad = None if value is None else value._held
+
+
+def _turned(self: Any, name: str) -> Any:
+    """The last two dimensions exchanged."""
+    return RULES["transpose"](self, -2, -1) if self.dim() > 1 else _only_matrices(name, "or batches of matrices", self)
+
+
+def _only_matrices(name: str, which: str, self: Any) -> Any:
+    batches = " For batches of matrices, consider using tensor.mH" if self.dim() > 2 else ""
+    raise RuntimeError(f"tensor.{name} is only supported on matrices {which}. Got {self.dim()}-D tensor.{batches}")
 
 
 class SparseTensor(Tensor):
@@ -63,7 +73,12 @@ class SparseTensor(Tensor):
     grad_fn = property(lambda self: self._held.grad_fn)
     is_leaf = property(lambda self: self._held.is_leaf)
     grad = property(_grad, _set_grad)
-    T = mT = property(lambda self: RULES["t"](self))
+    T = property(lambda self: RULES["permute"](self, tuple(reversed(range(self.dim())))))
+    mT = property(lambda self: _turned(self, "mT"))
+    mH = property(lambda self: _turned(self, "mH").conj())
+    H = property(
+        lambda self: RULES["t"](self).conj() if self.dim() == 2 else _only_matrices("H", "(2-D tensors)", self)
+    )
     data = property(lambda self: self.detach())
 
     def sparse_dim(self) -> int:
@@ -111,15 +126,16 @@ class SparseTensor(Tensor):
             return f"{name}={value!r}".replace("\n", "\n" + " " * (len(name) + 8))
 
         grad = ", requires_grad=True" if self.requires_grad and self.is_leaf else ""
+        if self.grad_fn is not None:
+            grad = f",\n       grad_fn=<{type(self.grad_fn).__name__}>"
         dtype = "" if self.dtype in (float32, int64) else f", dtype={self.dtype}"
         size = f"size={tuple(self.shape)}, nnz={self._nnz()}{dtype}"
         values = part("values", self._held.detach()).replace(dtype, "")  # said once, after the size
         if self.is_sparse_csr:
             rows, columns = part("crow_indices", self.crow_indices()), part("col_indices", self.col_indices())
             return f"tensor({rows},\n       {columns},\n       {values}, {size},\n       layout=torch.sparse_csr{grad})"
-        return (
-            f"tensor({part('indices', self._places)},\n       {values},\n       {size}, layout=torch.sparse_coo{grad})"
-        )
+        places = part("indices", self._places).replace(", dtype=torch.int64", "")
+        return f"tensor({places},\n       {values},\n       {size}, layout=torch.sparse_coo{grad})"
 
     __str__ = __repr__
 

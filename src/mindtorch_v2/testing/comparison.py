@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtype
-from .._dtype import dtype as DType
-from .._tensor import Tensor
-from ..ops import convert
+from ..core import dtype
+from ..core.dtype import dtype as DType
+from ..core.tensor import Tensor
+from ..ops.creation import convert
 
 _TOLERANCES: dict[DType, tuple[float, float]] = {
-    _dtype.float16: (1e-3, 1e-5),
-    _dtype.bfloat16: (1.6e-2, 1e-5),
-    _dtype.float32: (1.3e-6, 1e-5),
-    _dtype.float64: (1e-7, 1e-7),
-    _dtype.complex64: (1.3e-6, 1e-5),
-    _dtype.complex128: (1e-7, 1e-7),
+    dtype.float16: (1e-3, 1e-5),
+    dtype.bfloat16: (1.6e-2, 1e-5),
+    dtype.float32: (1.3e-6, 1e-5),
+    dtype.float64: (1e-7, 1e-7),
+    dtype.complex64: (1.3e-6, 1e-5),
+    dtype.complex128: (1e-7, 1e-7),
 }
 
 
@@ -149,8 +149,8 @@ def _compare_mappings(actual: Any, expected: Any, rules: _Rules, path: tuple[Any
 
 
 def _compare_numbers(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...]) -> None:
-    types = [_dtype.int64 if isinstance(v, int) else _dtype.float64 for v in (actual, expected)]
-    types = [_dtype.complex128 if isinstance(v, complex) else d for v, d in zip((actual, expected), types, strict=True)]
+    types = [dtype.int64 if isinstance(v, int) else dtype.float64 for v in (actual, expected)]
+    types = [dtype.complex128 if isinstance(v, complex) else d for v, d in zip((actual, expected), types, strict=True)]
     if rules.check_dtype and type(actual) is not type(expected):
         raise _Different(f"The (d)types do not match: {type(actual)} != {type(expected)}.", path)
     rtol, atol = rules.tolerances(*types)
@@ -198,7 +198,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, rules: _Rules, path: tupl
     if actual.is_meta or expected.is_meta:
         return
     rtol, atol = rules.tolerances(actual.dtype, expected.dtype)
-    d = _dtype.promote_types(actual.dtype, expected.dtype)
+    d = dtype.promote_types(actual.dtype, expected.dtype)
     a, e = (convert.to_dtype(t, d)._a for t in (actual.detach(), expected.detach()))
     _compare_arrays(a, e, d, rtol, atol, rules.equal_nan, path)
 

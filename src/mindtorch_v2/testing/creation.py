@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _dtype
-from .._dtype import dtype as DType
-from .._tensor import Tensor
-from ..ops import creation
+from ..core import dtype as _dtype
+from ..core.dtype import dtype as DType
+from ..core.tensor import Tensor
+from ..ops.creation import fill
 
 
 def _range(dtype: DType, low: float | None, high: float | None) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def make_tensor(
     low, high = _range(dtype, low, high)
     spread = bool(noncontiguous) and math.prod(size) > 1
     full = (*size[:-1], 2 * size[-1]) if spread else size
-    result: Any = _draw(creation.empty(full, dtype=dtype, device=device), dtype, low, high)
+    result: Any = _draw(fill.empty(full, dtype=dtype, device=device), dtype, low, high)
     if spread:
         result = result[..., 1::2]
     if memory_format is not None:

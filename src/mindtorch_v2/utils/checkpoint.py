@@ -10,13 +10,14 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from .._tensor import Tensor
+from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd.engine import is_whole
 from ..autograd.entry import backward as _backward
 from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, is_grad_enabled
 from ..autograd.graph import saved_tensors_hooks
-from ..ops.seeds import get_rng_state, set_rng_state
+from ..core.tensor import Tensor
+from ..ops.creation.seeds import get_rng_state, set_rng_state
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
@@ -90,6 +91,12 @@ def _restored_rng(state: Any) -> Any:
         set_rng_state(before)
 
 
+def _autocast_as_here() -> Callable[[], autocast]:
+    """Makes contexts in which autocast is what it is now."""
+    dtype, enabled, caching = get_autocast_dtype("cpu"), is_autocast_enabled("cpu"), is_autocast_cache_enabled()
+    return lambda: autocast("cpu", dtype, enabled, caching)
+
+
 class CheckpointFunction(Function):
     """The re-entrant kind: backward runs the function again and a backward pass of its own inside."""
 
@@ -97,6 +104,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = _autocast_as_here()
         ctx.inputs = [None if isinstance(a, Tensor) else a for a in args]
         ctx.tensor_indices = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
@@ -114,7 +122,7 @@ class CheckpointFunction(Function):
         for i, t in zip(ctx.tensor_indices, ctx.saved_tensors, strict=True):
             inputs[i] = t
         detached = detach_variable(tuple(inputs))
-        with _restored_rng(ctx.rng_state), enable_grad():
+        with _restored_rng(ctx.rng_state), enable_grad(), ctx.autocast():
             outputs = ctx.run_function(*detached)
         results = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
         pairs = [(o, g) for o, g in zip(results, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
@@ -251,7 +259,7 @@ def checkpoint(
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-        if is_grad_enabled() and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if not is_grad_enabled():
@@ -263,10 +271,11 @@ def checkpoint(
     if determinism_check not in _CHECKS:
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
     state = get_rng_state() if preserve_rng_state else None
+    as_here = _autocast_as_here()
     forward_context, again_context = context_fn()
 
     def again() -> Any:
-        with _restored_rng(state), again_context:
+        with _restored_rng(state), as_here(), again_context:
             return function(*args, **kwargs)
 
     frame = _Frame(again, _CHECKS[determinism_check], early_stop if stop_asked is None else stop_asked, debug)

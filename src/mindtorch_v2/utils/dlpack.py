@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._methods import from_dlpack
-from .._tensor import Tensor
+from ..binding.methods import from_dlpack
+from ..core.tensor import Tensor
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from ...profiler.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Diff
-from ...profiler.units import format_memory, format_time
+from ...profiler.analyse.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Diff
+from ...profiler.analyse.units import format_memory, format_time
+from ...profiler.export.texts import json_encoder
 from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, cut, paint, visible, width_of_terminal
 from .table import code, markdown_table
 
@@ -22,6 +22,7 @@ _NAME_WIDTH, _LEAST_NAME_WIDTH = 60, 24
 _DISPENSABLE = ("Total before", "Total after", "Memory", "95 %", "Calls")
 # From this factor on a change is shown as a multiple.
 _MULTIPLE = 10
+_json = json_encoder(indent=1)
 # What XML 1.0 cannot hold.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -157,7 +158,7 @@ def as_json(diff: Diff, options: argparse.Namespace) -> str:
         "overall": {name: _number(value) for name, value in vars(overall).items()},
         "rows": [_row(diff, place) for place in rows],
     }
-    return json.dumps(found, indent=1) + "\n"
+    return _json(found) + "\n"
 
 
 def _row(diff: Diff, place: int) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from typing import Any
 
+from ...profiler.analyse.units import format_memory, format_time_in, format_time_share
+from ...profiler.api.lists import EventList
 from ...profiler.export import rows as plain
-from ...profiler.lists import EventList
-from ...profiler.table import TableOptions, render
-from ...profiler.units import format_memory, format_time_in, format_time_share
-from ..terminal import BOLD, cut, paint, visible, width_of_terminal
+from ...profiler.export.texts import json_encoder
+from ...profiler.report.table import TableOptions, render
+from ..terminal import BOLD, cut, harmless, paint, visible, width_of_terminal
 
+_json = json_encoder(indent=1, default=str)
 _ROWS = 100
 # Names in Markdown end here: a page of text is read by nobody.
 _LONGEST = 200
@@ -68,14 +69,11 @@ def _full(rows: EventList, options: argparse.Namespace, whole: EventList) -> str
 
 
 def as_json(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
-    return json.dumps(plain.as_dicts(_limited(rows, options)), indent=1, default=str) + "\n"
+    return _json(plain.as_dicts(_limited(rows, options))) + "\n"
 
 
 def as_csv(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:
-    content = plain.as_csv(_limited(rows, options))
-    if width_of_terminal() is None:
-        return content
-    return "".join(f"{visible(line)}\n" for line in content.split("\n")[:-1])
+    return harmless(plain.as_csv(_limited(rows, options)))
 
 
 def markdown(rows: EventList, options: argparse.Namespace, whole: EventList) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
-from ...ops.attention import WAYS
+from ...ops.network.attention import WAYS
 
 WARN_FOR_UNFUSED_KERNELS = False
 

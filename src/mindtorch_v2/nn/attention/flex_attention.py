@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..._dtype import bool_
-from ...ops.creation import ones
-from ...ops.matrix import matmul
-from ...ops.ranges import arange
+from ...core.dtype import bool_
+from ...ops.creation.fill import ones
+from ...ops.creation.ranges import arange
+from ...ops.linalg.matmul import matmul
 from .. import functional as F
 
 Mask = Callable[[Any, Any, Any, Any], Any]

@@ -3,9 +3,11 @@
 This module only gives names; the functions stand in the modules named below, the arithmetic in `ops` and `kernels`.
 """
 
-from ...ops.attention import scaled_dot_product_attention
-from ...ops.contract import bilinear
-from ...ops.convolution import (
+from ...core.missing import spoken as _spoken
+from ...ops.linalg.bilinear import bilinear
+from ...ops.linalg.triangle import one_hot
+from ...ops.network.attention import scaled_dot_product_attention
+from ...ops.network.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -14,9 +16,8 @@ from ...ops.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from ...ops.distance import cosine_similarity, pairwise_distance, pdist
-from ...ops.linear import linear
-from ...ops.triangle import one_hot
+from ...ops.network.distance import cosine_similarity, pairwise_distance, pdist
+from ...ops.network.linear import linear
 from .activation import (
     celu,
     celu_,
@@ -146,5 +147,5 @@ from .vision import (
 )
 
 for _function in list(vars().values()):  # pickles name functions by the module users know
-    if getattr(_function, "__module__", "").startswith(f"{__name__}."):
+    if _spoken(getattr(_function, "__module__", "")).startswith(_spoken(f"{__name__}.")):
         _function.__module__ = __name__

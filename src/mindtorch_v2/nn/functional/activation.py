@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..._device import contiguous_format
-from ..._tensor import Tensor
-from ...ops import activation as rows
-from ...ops import gates
-from ...ops import softmax as soft
-from ...ops.creation import empty_like, zeros_like
-from ...ops.random import exponential_
+from ...core.device import contiguous_format
+from ...core.tensor import Tensor
+from ...ops.creation.fill import empty_like, zeros_like
+from ...ops.creation.random_fills import exponential_
+from ...ops.network import activation as rows
+from ...ops.network import glu as gates
+from ...ops.network import softmax as soft
 
 hardshrink = rows.hardshrink.function
 softshrink = rows.softshrink.function

@@ -6,13 +6,13 @@ import math
 import warnings
 from typing import Any
 
-from ..._dtype import bool_
-from ...ops.attention import scaled_dot_product_attention
-from ...ops.creation import zeros, zeros_like
-from ...ops.join import cat
-from ...ops.linear import linear
-from ...ops.matrix import baddbmm, bmm
-from ...ops.padding import pad
+from ...core.dtype import bool_
+from ...ops.creation.fill import zeros, zeros_like
+from ...ops.linalg.products import baddbmm, bmm
+from ...ops.network.attention import scaled_dot_product_attention
+from ...ops.network.linear import linear
+from ...ops.network.padding import pad
+from ...ops.shape.join import cat
 from .activation import softmax
 from .dropout import dropout
 

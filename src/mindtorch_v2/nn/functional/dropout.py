@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...ops import dropout as rows
+from ...ops.network import dropout as rows
 
 
 def _check(p: float) -> None:

@@ -5,22 +5,17 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..._dtype import int64
 from ...autograd import grad_mode
-from ...ops import embedding as rows
-from ...ops.ranges import arange
+from ...core.dtype import int64
+from ...ops.creation.ranges import arange
+from ...ops.network import embedding as rows
 
 _MODES = {"sum": rows.SUM, "mean": rows.MEAN, "max": rows.MAX}
 
 
 def _renormed(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scale down, in place, the rows that are looked up and too long."""
-    building = grad_mode.is_grad_enabled()
-    try:
-        grad_mode.set_enabled(False)
-        rows.embedding_renorm_(weight.detach(), indices, max_norm, norm_type)
-    finally:
-        grad_mode.set_enabled(building)
+    grad_mode.without_graph(rows.embedding_renorm_, weight.detach(), indices, max_norm, norm_type)
 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,

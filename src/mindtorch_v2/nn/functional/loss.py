@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ... import _tap
-from ..._inside import inside
-from ..._tensor import Tensor
 from ...autograd.grad_mode import is_grad_enabled, no_grad
-from ...ops import class_loss, gates
-from ...ops import loss as rows
-from ...ops.creation import ones_like
-from ...ops.distance import pairwise_distance
-from ...ops.linear import linear
-from ...ops.view import _broadcast_tensors, broadcast_tensors
+from ...core import tap
+from ...core.tensor import Tensor
+from ...dispatch.inside import inside
+from ...ops.creation.fill import ones_like
+from ...ops.network import glu, margin_loss
+from ...ops.network import loss as rows
+from ...ops.network import nll_loss as class_loss
+from ...ops.network.distance import pairwise_distance
+from ...ops.network.linear import linear
+from ...ops.shape.view import _broadcast_tensors, broadcast_tensors
 from .. import _reduction
 
 _NONE = 0
@@ -68,7 +69,7 @@ def _same_size(input: Any, target: Any) -> tuple[Any, Any]:
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-    elif not _tap.NAMESPACE["HOOK"]:
+    elif not tap.NAMESPACE["HOOK"]:
         return input, target
     else:
         alike: tuple[Any, Any] = _broadcast_alike((input, target))
@@ -116,16 +117,16 @@ def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None, re
     expanded_input, expanded_target = _same_size(input, target)
     if beta == 0.0:
         return rows.l1_loss(expanded_input, expanded_target, number)
-    return rows.smooth_l1_loss(expanded_input, expanded_target, number, float(beta))
+    return rows.smooth_l1_loss(expanded_input, expanded_target, number, beta)
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """Squared below `delta`, absolute times `delta` above."""
     expanded_input, expanded_target = _same_size(input, target)
     if weight is None:
-        return rows.huber_loss(expanded_input, expanded_target, _reduction.get_enum(reduction), float(delta))
+        return rows.huber_loss(expanded_input, expanded_target, _reduction.get_enum(reduction), delta)
     _check_weight(weight, input)
-    return _reduced(rows.huber_loss(expanded_input, expanded_target, _NONE, float(delta)) * weight, reduction)
+    return _reduced(rows.huber_loss(expanded_input, expanded_target, _NONE, delta) * weight, reduction)
 
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
@@ -285,7 +286,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, siz
                                 reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """Cross entropy of each label's sigmoid, averaged over the labels."""
     reduction = _name(reduction, size_average, reduce)
-    log_sigmoid = gates.log_sigmoid.function
+    log_sigmoid = glu.log_sigmoid.function
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
@@ -310,13 +311,13 @@ def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None, 
                      reduction: str = "mean") -> Any:  # fmt: skip
     """log(1 + exp(-target * input))."""
     _constant("soft_margin_loss", "target", target)
-    return rows.soft_margin_loss(input, target, _number(reduction, size_average, reduce))
+    return margin_loss.soft_margin_loss(input, target, _number(reduction, size_average, reduce))
 
 
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """A distance where the target is 1, what it lacks of a margin where it is -1."""
-    return rows.hinge_embedding_loss(input, target, margin, _number(reduction, size_average, reduce))
+    return margin_loss.hinge_embedding_loss(input, target, margin, _number(reduction, size_average, reduce))
 
 
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
@@ -328,13 +329,13 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return rows.margin_ranking_loss(input1, input2, target, margin, number)
+    return margin_loss.margin_ranking_loss(input1, input2, target, margin, number)
 
 
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
                           reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """How dissimilar vectors are that should be similar, and the other way round."""
-    return rows.cosine_embedding_loss(input1, input2, target, margin, _number(reduction, size_average, reduce))
+    return margin_loss.cosine_embedding_loss(input1, input2, target, margin, _number(reduction, size_average, reduce))
 
 
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
@@ -344,7 +345,7 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
     number = _number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    return rows.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
+    return margin_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
 
 
 def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *,

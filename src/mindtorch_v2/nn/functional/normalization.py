@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...ops import norm as rows
-from ...ops.arithmetic import divide as div
-from ...ops.padding import pad
-from ...ops.pooling import avg_pool2d, avg_pool3d
-from ...ops.reduce import vector_norm
+from ...ops.network import norm as rows
+from ...ops.network.padding import pad
+from ...ops.network.pooling import avg_pool2d, avg_pool3d
+from ...ops.pointwise.arithmetic import divide as div
+from ...ops.reduction.reduce import vector_norm
 
 
 def _require_values(size: Sequence[int]) -> None:

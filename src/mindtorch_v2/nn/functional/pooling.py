@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._front import FRONTS
-from ...ops import pooling as rows
+from ...dispatch.front import FRONTS
+from ...ops.network import pooling as rows
 from ...ops.sizes import expanded
 
 avg_pool1d = rows.avg_pool1d
@@ -82,7 +83,9 @@ def _full_size(input: Any, output_size: Any, n: int) -> tuple[int, ...]:
     given = tuple(output_size) * (n if len(output_size) == 1 else 1)
     if len(input.shape) <= len(given):
         raise ValueError(f"Input dimension should be at least {len(given) + 1}")
-    return tuple(have if want is None else int(want) for want, have in zip(given, input.shape[-len(given) :]))
+    return tuple(
+        have if want is None else operator.index(want) for want, have in zip(given, input.shape[-len(given) :])
+    )
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:

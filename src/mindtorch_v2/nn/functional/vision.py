@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ...kernels.resample import output_space
-from ...ops import padding as pads
-from ...ops import resample as rows
+from ...kernels.network.resample import output_space
+from ...ops.network import padding as pads
+from ...ops.network import resample as rows
 from ...ops.sizes import expanded
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -47,12 +48,16 @@ def _per_axis(value: Any, input: Any, what: str, form: str, of: str) -> list[Any
 def _sizes(size: Any, input: Any) -> list[int] | None:
     if size is None:
         return None
-    return [int(n) for n in _per_axis(size, input, "output", "output size in (o1, o2, ...,oK)", "output size of")]
+    return [
+        operator.index(n) for n in _per_axis(size, input, "output", "output size in (o1, o2, ...,oK)", "output size of")
+    ]
 
 
 def _factors(factor: Any, input: Any) -> list[float] | None:
     if factor is None:
         return None
+    if isinstance(factor, str) or (isinstance(factor, (list, tuple)) and any(isinstance(f, str) for f in factor)):
+        raise TypeError(f"interpolate(): argument 'scale_factor' must be float or tuple of floats, got {factor!r}")
     form = "scale_factor in (s1, s2, ...,sK)"
     return [float(f) for f in _per_axis(factor, input, "scale_factor", form, "scale_factor of shape")]
 
@@ -78,7 +83,7 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     return _resized(input, output_size, factors, mode, align_corners, antialias)
 
 
-def _corners(mode: str, align_corners: bool | None) -> bool:
+def _corners(mode: str, align_corners: Any) -> bool:
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
@@ -86,6 +91,9 @@ def _corners(mode: str, align_corners: bool | None) -> bool:
                 "trilinear"
             )
         return False
+    if not isinstance(align_corners, (bool, type(None))):
+        kind = type(align_corners).__name__
+        raise TypeError(f"interpolate(): argument 'align_corners' must be bool, not {kind}")
     return bool(align_corners)
 
 
@@ -163,7 +171,7 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
     if align_corners is None:
         _warn_corners()
     numbers = GRID_SAMPLE_INTERPOLATION_MODES[mode], GRID_SAMPLE_PADDING_MODES[padding_mode]
-    return rows.grid_sampler(input, grid, *numbers, bool(align_corners))
+    return rows.grid_sampler(input, grid, *numbers, False if align_corners is None else align_corners)
 
 
 def _warn_corners() -> None:
@@ -192,7 +200,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    return rows.affine_grid_generator(theta, tuple(size), bool(align_corners))
+    return rows.affine_grid_generator(theta, tuple(size), False if align_corners is None else align_corners)
 
 
 # --- padding and windows ----------------------------------------------------------------------------------------------

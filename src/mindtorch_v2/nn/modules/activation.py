@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...ops.creation import empty
-from ...ops.transcendental import sigmoid, tanh
+from ...ops.creation.fill import empty
+from ...ops.pointwise.transcendental import sigmoid, tanh
 from .. import functional as F
 from ..init import constant_
 from ..parameter import Parameter

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tap import SLOT
 from ...autograd.grad_mode import is_grad_enabled
-from ...autograd.overrides import has_torch_function
-from ...ops.creation import empty
-from ...ops.multihead import native_multi_head_attention
+from ...autograd.overrides import overloaded
+from ...core.tap import NAMESPACE
+from ...ops.creation.fill import empty
+from ...ops.network.multihead import native_multi_head_attention
 from .. import functional as F
 from ..functional.attention import _canonical_mask, _none_or_dtype
 from ..init import constant_, xavier_normal_, xavier_uniform_
@@ -19,7 +19,7 @@ from .module import Module
 
 def untracked(tensors: Any) -> bool:
     """Whether nothing stands in the way of computing tensors as one: no graph, no subclass, no autocast."""
-    if has_torch_function(tensors) or "autocast" in SLOT.reasons:
+    if overloaded(tensors) or NAMESPACE["CASTING"]():  # modes only look on
         return False
     return not (is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors))
 
@@ -100,11 +100,7 @@ class MultiheadAttention(Module):
             check_other=False,
         )  # fmt: skip
         if not float_mask and query is key and key is value and self._all_at_once(query):
-            mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
-            return native_multi_head_attention(
-                query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
-                self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, mask_type,
-            )  # fmt: skip
+            return self._attend_at_once(query, attn_mask, key_padding_mask, need_weights, average_attn_weights)
         if self.batch_first and batched:
             query, key, value = _transposed(query, key, value)
         separate = {} if self._qkv_same_embed_dim else {
@@ -127,6 +123,14 @@ class MultiheadAttention(Module):
             return False
         tensors = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
         return query.dtype == self.in_proj_weight.dtype == self.in_proj_bias.dtype and untracked(tensors)
+
+    def _attend_at_once(self, x: Any, attn_mask: Any, padding: Any, need_weights: bool, average: bool) -> Any:
+        """Self-attention as one operator, to which all that a mask has beside zeros is hidden."""
+        mask, mask_type = self.merge_masks(attn_mask, padding, x)
+        return native_multi_head_attention(
+            x, x, x, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight,
+            self.out_proj.bias, mask, need_weights, average, mask_type,
+        )  # fmt: skip
 
     def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
         """Both masks as one, and which kind it is: 1 for padding alone, 2 for attention."""

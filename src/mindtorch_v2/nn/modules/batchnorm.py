@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._dtype import int64
-from ...ops.convert import tensor
-from ...ops.creation import empty, ones, zeros
+from ...core.dtype import int64
+from ...ops.creation.convert import tensor
+from ...ops.creation.fill import empty, ones, zeros
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from ..._tensor import Tensor
+from ...core.tensor import Tensor
 from ..parameter import Parameter
 from .module import Module, typename
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...autograd.grad_mode import no_grad
-from ...ops.creation import empty
+from ...ops.creation.fill import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedParameter

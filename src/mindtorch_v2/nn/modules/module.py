@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ... import _device, _roles, _tap
-from ..._dtype import dtype as DType
-from ..._tensor import Parameter, Tensor
 from ...autograd.grad_mode import no_grad
-from ...ops.creation import empty_like
+from ...binding.aliases import share
+from ...core import device as _device
+from ...core import roles, tap
+from ...core.dtype import dtype as DType
+from ...core.tensor import FAST, Parameter, Tensor
+from ...ops.creation.fill import empty_like
 from ..parameter import Buffer
 from . import module_hooks, module_state
 from .module_hooks import (
@@ -32,7 +34,7 @@ from .module_hooks import (
 from .module_state import _EXTRA as _EXTRA_STATE_KEY_SUFFIX
 from .module_state import _IncompatibleKeys
 
-_SLOT, _MODULES = _tap.SLOT, _tap.MODULES
+_SLOT, _MODULES = tap.SLOT, tap.MODULES
 _STORES = ("_parameters", "_buffers", "_modules")
 
 
@@ -227,12 +229,12 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         except KeyError as error:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {error}") from None
         if _SLOT.flags & _MODULES and (recorder := _SLOT.recorder) is not None:
-            announce = _roles.announce_call if _roles.LISTENERS else None
+            announce = roles.announce_call if roles.LISTENERS else None
             if recorder.call_module is not None and _SLOT.watcher is None:
                 return recorder.call_module(self, args, kwargs, module_hooks.call if hooked else None, announce)
             with recorder.module(self):
                 if announce is not None:
-                    _tap.quietly(announce, self, args, kwargs)
+                    tap.call_untraced(announce, self, args, kwargs)
                 return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
         return module_hooks.call(self, args, kwargs) if hooked else self.forward(*args, **kwargs)
 
@@ -475,6 +477,9 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
 
     def share_memory(self) -> Any:
         """Move everything to memory that other processes see."""
+        held = [t for p in self.parameters() for t in (p, p.grad)] + list(self.buffers())
+        # All at once, as tensors on the same memory have to be looked for; the rest is for classes of their own.
+        share([t for t in held if type(t) in FAST])
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:

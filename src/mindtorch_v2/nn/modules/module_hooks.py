@@ -9,10 +9,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..._tensor import Tensor
 from ...autograd.function import Function
 from ...autograd.grad_mode import is_grad_enabled
 from ...autograd.node import RemovableHandle, add_hook
+from ...core.tensor import Tensor
 
 Hooks = OrderedDict[int, Any]
 

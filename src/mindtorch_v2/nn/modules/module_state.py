@@ -7,9 +7,9 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 from typing import Any
 
-from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
 from ...autograd.node import RemovableHandle, add_hook
+from ...core.tensor import Tensor
 from ..parameter import Parameter, is_lazy
 from .module_hooks import BoundHook
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from ...ops.creation import empty
-from ...ops.join import cat
+from ...ops.creation.fill import empty
+from ...ops.shape.join import cat
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

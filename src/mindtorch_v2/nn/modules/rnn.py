@@ -1,4 +1,4 @@
-"""Recurrent layers and cells. What they compute is in `ops.recurrent`; here live parameters, checks and packing."""
+"""Recurrent layers and cells. What they compute is in `ops.network.recurrent`; here live parameters, checks and packing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import warnings
 import weakref
 from typing import Any
 
-from ..._tensor import Tensor
-from ...ops import recurrent
-from ...ops.creation import empty, zeros
+from ...core.tensor import Tensor
+from ...ops.creation.fill import empty, zeros
+from ...ops.network import recurrent
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ...ops.creation import full
-from ...ops.triangle import triu
+from ...ops.creation.fill import full
+from ...ops.linalg.triangle import triu
 from .. import functional as F
 from ..functional.attention import _canonical_mask, _none_or_dtype
 from ..init import xavier_uniform_
@@ -224,7 +224,11 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention, then a network for each place."""
+    """Self-attention, then a network for each place.
+
+    In inference, with the usual options, torch runs the layer as one operator, whose softmax gives no numbers for a place
+    that everything is hidden from; elsewhere such a place gets zeros.
+    """
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = F.relu,
@@ -253,6 +257,16 @@ class TransformerEncoderLayer(_Layer):
         super().__setstate__(state)
         if not hasattr(self, "activation"):
             self.activation = F.relu
+
+    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+        if (attn_mask is not None or key_padding_mask is not None) and self._all_at_once(x):
+            return self.self_attn._attend_at_once(x, attn_mask, key_padding_mask, False, True)[0]
+        return super()._sa_block(x, attn_mask, key_padding_mask, is_causal)
+
+    def _all_at_once(self, x: Any) -> bool:
+        if self.training or not self.activation_relu_or_gelu or self.norm1.eps != self.norm2.eps:
+            return False
+        return self.self_attn._all_at_once(x) and untracked((x, *self._weights()))
 
     def _weights(self) -> tuple[Any, ...]:
         attention = self.self_attn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tap import USER_SCOPE, event_id, region
+from ...core.tap import USER_SCOPE, event_id, region
 from ..modules.module import Module
 
 _FORWARD = event_id("DataParallel.forward", USER_SCOPE, annotation=True)

@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from ... import _tap
-from ..._op import OPS
-from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
-from ...ops.convert import tensor
-from ...ops.join import stack
+from ...core import tap
+from ...core.tensor import Tensor
+from ...dispatch.op import OPS
+from ...ops.creation.convert import tensor
+from ...ops.shape.join import stack
 
 
 def _as_list(tensors: Any) -> list[Any]:
@@ -101,7 +101,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     """Cut the gradients of parameters off, in place, outside [-clip_value, clip_value]."""
     clip_value = float(clip_value)
     for group in _grouped([gradient for p in _as_list(parameters) if (gradient := p.grad) is not None]):
-        if foreach is False or not _tap.NAMESPACE["HOOK"]:  # one pass instead of two that nobody sees
+        if foreach is False or not tap.NAMESPACE["HOOK"]:  # one pass instead of two that nobody sees
             for g in group:
                 g.clamp_(min=-clip_value, max=clip_value)
         else:

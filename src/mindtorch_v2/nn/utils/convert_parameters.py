@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..._tensor import Tensor
-from ...ops.join import cat
+from ...core.tensor import Tensor
+from ...ops.shape.join import cat
 from ..modules.module import typename
 
 

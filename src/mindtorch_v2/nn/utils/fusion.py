@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ...ops.creation import ones_like, zeros_like
+from ...ops.creation.fill import ones_like, zeros_like
 from ..parameter import Parameter
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from ..._device import contiguous_format
-from ..._dtype import finfo
-from ..._op import OPS
-from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
-from ...ops.creation import zeros_like
-from ...ops.join import cat
-from ...ops.matrix import mv, vdot
-from ...ops.norm import norm_except_dim
-from ...ops.norm import weight_norm as _weight_norm
-from ...ops.ranges import eye
+from ...core.device import contiguous_format
+from ...core.dtype import finfo
+from ...core.tensor import Tensor
+from ...dispatch.op import OPS
+from ...ops.creation.fill import zeros_like
+from ...ops.creation.ranges import eye
+from ...ops.linalg.products import mv, vdot
+from ...ops.network.norm import norm_except_dim
+from ...ops.network.norm import weight_norm as _weight_norm
+from ...ops.shape.join import cat
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..._tensor import Tensor
 from ...autograd.grad_mode import no_grad
+from ...core.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...ops.creation import empty, empty_like, ones_like, zeros_like
+from ...ops.creation.fill import empty, empty_like, ones_like, zeros_like
 from .convert_parameters import parameters_to_vector
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ... import _dtype
-from ..._device import contiguous_format
-from ..._tensor import Tensor
-from ...ops.convert import as_tensor
-from ...ops.creation import empty_like
-from ...ops.order import sort
-from ...ops.ranges import arange
-from ...ops.sequence import _pack_padded_sequence, _pad_packed_sequence
-from ...ops.sequence import pad_sequence as _pad_sequence
+from ...core import dtype
+from ...core.device import contiguous_format
+from ...core.tensor import Tensor
+from ...ops.creation.convert import as_tensor
+from ...ops.creation.fill import empty_like
+from ...ops.creation.ranges import arange
+from ...ops.network.sequence import _pack_padded_sequence, _pad_packed_sequence
+from ...ops.network.sequence import pad_sequence as _pad_sequence
+from ...ops.reduction.sort import sort
 
 
 class PackedSequence_(NamedTuple):
@@ -68,28 +68,28 @@ class PackedSequence(PackedSequence_):
         return self.to(*args, **{**kwargs, "device": "cpu"})
 
     def double(self) -> PackedSequence:
-        return self.to(dtype=_dtype.float64)
+        return self.to(dtype=dtype.float64)
 
     def float(self) -> PackedSequence:
-        return self.to(dtype=_dtype.float32)
+        return self.to(dtype=dtype.float32)
 
     def half(self) -> PackedSequence:
-        return self.to(dtype=_dtype.float16)
+        return self.to(dtype=dtype.float16)
 
     def long(self) -> PackedSequence:
-        return self.to(dtype=_dtype.int64)
+        return self.to(dtype=dtype.int64)
 
     def int(self) -> PackedSequence:
-        return self.to(dtype=_dtype.int32)
+        return self.to(dtype=dtype.int32)
 
     def short(self) -> PackedSequence:
-        return self.to(dtype=_dtype.int16)
+        return self.to(dtype=dtype.int16)
 
     def char(self) -> PackedSequence:
-        return self.to(dtype=_dtype.int8)
+        return self.to(dtype=dtype.int8)
 
     def byte(self) -> PackedSequence:
-        return self.to(dtype=_dtype.uint8)
+        return self.to(dtype=dtype.uint8)
 
     @property
     def is_cuda(self) -> bool:
@@ -113,9 +113,9 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Padded sequences without their padding; longest first, or sorted here if `enforce_sorted` is False."""
     if isinstance(lengths, Tensor):
-        lengths = lengths.to(dtype=_dtype.int64)
+        lengths = lengths.to(dtype=dtype.int64)
     else:
-        lengths = as_tensor(lengths, dtype=_dtype.int64, device="cpu")
+        lengths = as_tensor(lengths, dtype=dtype.int64, device="cpu")
     sorted_indices = None
     if not enforce_sorted:
         lengths, sorted_indices = sort(lengths, descending=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.grad_mode import no_grad
-from ...ops.matrix import dot, mv
+from ...ops.linalg.products import dot, mv
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..parameter import Parameter, UninitializedParameter

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from ..._tensor import Tensor
+from ...core.tensor import Tensor
 
 _MISSING: Any = object()
 

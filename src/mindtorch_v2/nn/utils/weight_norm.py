@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...ops.norm import norm_except_dim
-from ...ops.norm import weight_norm as _weight_norm
+from ...ops.network.norm import norm_except_dim
+from ...ops.network.norm import weight_norm as _weight_norm
 from ..parameter import Parameter, UninitializedParameter
 
 

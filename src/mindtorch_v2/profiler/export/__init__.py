@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..capture import Capture
-from ..config import TRACE_FLAGS
-from ..metrics import Metrics
+from ..analyse.metrics import Metrics
+from ..capture.capture import Capture
+from ..record.config import TRACE_FLAGS
 from .chrome import write_trace
 from .collapsed import write_collapsed
 from .csv import write_csv
@@ -17,6 +16,7 @@ from .parquet import write_parquet
 from .perfetto import write_perfetto
 from .pprof import write_pprof
 from .speedscope import write_speedscope
+from .texts import json_text
 
 Path = str | os.PathLike[str]
 
@@ -31,7 +31,7 @@ class Format(NamedTuple):
 def write_chrome(capture: Capture, path: Path) -> None:
     """Write a capture as a Chrome trace, with the metadata it has; `.gz` is compressed."""
     flags = {flag: "1" for flag, option in TRACE_FLAGS.items() if getattr(capture.options, option)}
-    metadata = flags | {key: json.dumps(value) for key, value in capture.metadata.items() if key != "trace_id"}
+    metadata = flags | {key: json_text(value) for key, value in capture.metadata.items() if key != "trace_id"}
     write_trace(Metrics(capture, echoes=True), path, str(capture.metadata.get("trace_id", "")), metadata)
 
 

@@ -16,14 +16,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _tap
-from .. import tree
-from ..arrows import SORTS
-from ..capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION, Track
-from ..config import DeviceType
-from ..metrics import Metrics
+from ...core import tap
+from ...core.roles import NAMES
+from ..analyse import tree
+from ..analyse.arrows import SORTS
+from ..analyse.metrics import Metrics
+from ..capture.capture import (
+    CPU_OP,
+    MEMORY_EVENT_NAME,
+    MEMORY_MARK,
+    MEMORY_ROLES,
+    PYTHON_FUNCTION,
+    SEEN,
+    USER_ANNOTATION,
+    Track,
+)
+from ..record.config import DeviceType
 from .digits import Lines
 from .files import open_binary
+from .texts import json_encoder, json_text
 
 # Times are written from the start of a stretch of about three months, so that microseconds keep three decimals.
 _BASE_STRETCH_NS = 7_889_238 * 10**9
@@ -63,7 +74,7 @@ def write_trace(
         file.write(_head(trace, trace_id, metadata or {}).encode())
         for data in trace.chunks():
             file.write(data)
-        file.write(f'\n  ],\n  "traceName": {json.dumps(name)}\n}}\n'.encode())
+        file.write(f'\n  ],\n  "traceName": {json_text(name)}\n}}\n'.encode())
 
 
 def valid_json(text: str) -> str:
@@ -71,8 +82,8 @@ def valid_json(text: str) -> str:
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (TypeError, ValueError, RecursionError):
-        return json.dumps(str(text))
-    return json.dumps(value)
+        return json_text(str(text))
+    return json_text(value)
 
 
 def _refuse(constant: str) -> None:
@@ -80,12 +91,12 @@ def _refuse(constant: str) -> None:
 
 
 def _head(trace: _Trace, trace_id: str, metadata: Mapping[str, str]) -> str:
-    fields = {"schemaVersion": "1", "deviceProperties": "[]", "trace_id": json.dumps(trace_id)}
+    fields = {"schemaVersion": "1", "deviceProperties": "[]", "trace_id": json_text(trace_id)}
     fields.update((key, valid_json(value)) for key, value in metadata.items() if key not in _OWN_FIELDS)
-    fields.setdefault("host_name", json.dumps(socket.gethostname()))
+    fields.setdefault("host_name", json_text(socket.gethostname()))
     fields["displayTimeUnit"] = '"ms"'
     fields["baseTimeNanoseconds"] = str(trace.base_ns)
-    lines = [f"  {json.dumps(key)}: {value},\n" for key, value in fields.items()]
+    lines = [f"  {json_text(key)}: {value},\n" for key, value in fields.items()]
     return "{\n" + "".join(lines) + '  "traceEvents": [\n'
 
 
@@ -94,7 +105,7 @@ def _stamp(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
-_json = json.JSONEncoder(separators=(",", ":")).encode
+_json = json_encoder(separators=(",", ":"))
 
 
 class _Texts:
@@ -170,6 +181,7 @@ class _Trace:
         crossing = self._crossings()
         yield from self._regions(np.flatnonzero(regions), 0, crossing, self._op_arguments)
         count = int(regions.sum())
+        yield from self._roles()
         yield from self._memory(count)
         count += len(metrics.memory_events)
         lines = list(self._device_memory(count))
@@ -272,16 +284,22 @@ class _Trace:
     @cached_property
     def _instants(self) -> NDArray[np.bool_]:
         """Which events are moments at which memory could not be had."""
-        return self.metrics.of_kinds(lambda kind: kind.name == _tap.OUT_OF_MEMORY)
+        return self.metrics.of_kinds(lambda kind: kind.name == tap.OUT_OF_MEMORY)
+
+    @cached_property
+    def _allocations(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The times of all changes of memory, rising, and what was allocated before the first and after each."""
+        memory = self.metrics.memory_events
+        order = np.argsort(memory.time_ns, kind="stable")
+        return memory.time_ns[order], np.concatenate(([0], np.cumsum(memory.nbytes[order])))
 
     def _instant(self, place: int, index: int) -> bytes:
         metrics = self.metrics
         track, start = metrics.capture.tracks[int(metrics.track[place])], int(metrics.start_ns[place])
-        memory = metrics.memory_events
-        before = np.flatnonzero(memory.time_ns <= start)
-        allocated = int(memory.nbytes[before].sum())
+        times, sums = self._allocations
+        allocated = int(sums[np.searchsorted(times, start, side="right")])
         return (
-            f',\n{{"ph":"i","cat":"{MEMORY_MARK}","s":"t","name":"{_tap.OUT_OF_MEMORY}","pid":{self._pid(track)},'
+            f',\n{{"ph":"i","cat":"{MEMORY_MARK}","s":"t","name":"{tap.OUT_OF_MEMORY}","pid":{self._pid(track)},'
             f'"tid":{track.native_id},"ts":{_stamp(start + self._origin_ns)},"args":{{"Total Reserved":0,'
             f'"Total Allocated":{allocated},"Bytes":{int(metrics.seq[place])},"Device Id":-1,"Device Type":0,'
             f'"finished":false,"Ev Idx":{index}}}}}'
@@ -348,7 +366,7 @@ class _Trace:
 
     def _input_arguments(self, kind: int, inputs: int) -> str:
         record = self.metrics.input_record(kind, inputs)
-        fields = {key: _finite(value) for key, value in getattr(record, "keywords", ()) if key not in _WRITTEN}
+        fields = {key: value for key, value in getattr(record, "keywords", ()) if key not in _WRITTEN}
         if record.shapes:
             fields["Concrete Inputs"] = [concrete_text(value) for value in record.concrete]
             fields["Input type"] = list(record.dtypes)
@@ -378,6 +396,16 @@ class _Trace:
         return f',"Call stack":{_json(";".join(stack) + ";")}'.encode() if stack else b""
 
     # What is no slice of a thread
+
+    def _roles(self) -> Iterator[bytes]:
+        """What blocks of memory were to the program, as data that viewers pass over. Times count from `ts` on."""
+        capture = self.metrics.capture
+        head = (
+            f',\n{{"ph":"M","name":"{MEMORY_ROLES}","ts":{_stamp(self._origin_ns)},"pid":{capture.pid},"tid":0,"args":'
+        )
+        for low in range(0, len(capture.memory_roles) if self._is_wanted(MEMORY_MARK) else 0, _CHUNK):
+            columns = capture.memory_roles[low : low + _CHUNK].T.tolist()
+            yield f"{head}{_json({'names': NAMES, **dict(zip(SEEN, columns))})}}}".encode()
 
     def _memory(self, first: int) -> Iterator[bytes]:
         """All allocations and frees as instants, in order of time."""
@@ -444,15 +472,6 @@ def _record_ids(metrics: Metrics, known: RecordIds) -> NDArray[np.int64] | None:
         same = kinds[places] == metrics.kind[mine]
         found[mine[same]] = ids[places[same]]
     return found
-
-
-def _finite(value: Any) -> Any:
-    """The value with numbers that JSON has no word for (nan, inf) as texts."""
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value
 
 
 def concrete_text(value: Any) -> str:

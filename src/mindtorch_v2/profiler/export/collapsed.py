@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
-from ..capture import Capture
-from ..metrics import Metrics
+from ..analyse.metrics import Metrics
+from ..capture.capture import Capture
 from .files import open_binary
 from .paths import Paths
 from .stacks import one_word
+from .texts import encoded
 
 
 def write_collapsed(capture: Capture, path: str | os.PathLike[str]) -> None:
@@ -22,4 +23,4 @@ def write_collapsed(capture: Capture, path: str | os.PathLike[str]) -> None:
         for number, self_ns in totals.items():
             if weight := round(self_ns / 1000):
                 words = ";".join(frames[place] for place in paths.frames_of(number))
-                file.write(f"{words} {weight}\n".encode("utf-8", "replace"))
+                file.write(encoded(f"{words} {weight}\n"))

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..capture import Capture
-from ..metrics import Metrics
+from ..analyse.metrics import Metrics
+from ..capture.capture import Capture
 from .files import open_binary
 from .flat import columns_of_events
 from .rows import csv_lines, no_formula
+from .texts import encoded
 
 _CHUNK = 8192
 
@@ -32,4 +33,4 @@ def write_csv(capture: Capture, path: str | os.PathLike[str]) -> None:
 
 
 def _lines(rows: Iterable[Sequence[Any]]) -> bytes:
-    return csv_lines(rows).encode("utf-8", "replace")
+    return encoded(csv_lines(rows))

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from ...core.files import replaced
+
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -35,8 +37,8 @@ class _Compressed:
 
 @contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[Writer]:
-    """A file for writing bytes, compressed if its name ends in `.gz`."""
-    with open(path, "wb") as file:
+    """A file for writing bytes, compressed if its name ends in `.gz`; it is at its place once all is written."""
+    with replaced(path) as file:
         if not os.fspath(path).endswith(".gz"):
             yield file
             return

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capture import PYTHON_FUNCTION, Kind
-from ..config import DeviceType
-from ..metrics import Metrics, is_annotation
+from ..analyse.metrics import Metrics, is_annotation
+from ..capture.capture import PYTHON_FUNCTION, Kind
+from ..record.config import DeviceType
 
 
 def columns_of_events(metrics: Metrics) -> dict[str, Sequence[Any] | NDArray[Any]]:

@@ -4,11 +4,12 @@ them beyond names and numbers."""
 from __future__ import annotations
 
 import html
-import json
 import os
 from collections.abc import Sequence
 
+from ...core.files import write_text
 from .files import open_binary
+from .texts import json_text
 
 # What is stacked from below, with its colour; torch's names and order.
 LAYERS = (
@@ -30,13 +31,12 @@ Rows = Sequence[Sequence[int]]
 
 def write_json(value: object, path: str | os.PathLike[str]) -> None:
     with open_binary(path) as file:
-        file.write(json.dumps(value).encode())
+        file.write(json_text(value).encode())
 
 
 def write_page(times_us: Sequence[int], sizes: Rows, path: str | os.PathLike[str], title: str) -> None:
     """A page with a stacked chart, complete in itself."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(page(times_us, sizes, title))
+    write_text(path, page(times_us, sizes, title))
 
 
 def page(times_us: Sequence[int], sizes: Rows, title: str) -> str:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics import Metrics
+from ..analyse.metrics import DEEPEST_STACK, Metrics
 
 Ints = NDArray[np.int64]
 
+_DEEPER = "[deeper frames]"
 _SOURCE = re.compile(r"(.+)\((\d+)\): (.+)").fullmatch
 
 
@@ -41,6 +42,7 @@ class Paths:
         # By number of a path: the one around it (-1: none) and the place of its last frame.
         self.outer: list[int] = []
         self.frame: list[int] = []
+        self._depth: list[int] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._frame_places: dict[str, int] = {}
         events = np.flatnonzero(~metrics.is_mark)
@@ -82,10 +84,17 @@ class Paths:
         return place
 
     def _path(self, outer: int, frame: int) -> int:
+        """The path of a frame inside a path. Each is written out in full, so what lies very deep is one frame, _DEEPER."""
+        depth = self._depth[outer] + 1 if outer >= 0 else 1
+        if depth > DEEPEST_STACK + 1:
+            return outer
+        if depth > DEEPEST_STACK:
+            frame = self._frame(_DEEPER)
         number = self._numbers.setdefault((outer, frame), len(self.outer))
         if number == len(self.outer):
             self.outer.append(outer)
             self.frame.append(frame)
+            self._depth.append(depth)
         return number
 
     def frames_of(self, path: int) -> list[int]:

@@ -6,25 +6,27 @@ many events share are written once. The numbers of fields are those of Perfetto'
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tree
-from ..arrows import ends_of_arrows
-from ..capture import MEMORY_EVENT_NAME, MEMORY_MARK, Capture, Track
-from ..metrics import Metrics
+from ..analyse import tree
+from ..analyse.arrows import ends_of_arrows
+from ..analyse.metrics import Metrics
+from ..capture.capture import MEMORY_EVENT_NAME, MEMORY_MARK, Capture, Track
 from .chrome import concrete_text
 from .files import Writer, open_binary
 from .protobuf import Messages, fixed64, message, number, text
+from .texts import json_encoder
 
 Ints = NDArray[np.int64]
 
 _CHUNK = 8192
+_json = json_encoder(default=str)
 _SPAN = "PyTorch Profiler"
 
 # Fields of TracePacket, TrackEvent, DebugAnnotation, InternedData and TrackDescriptor.
@@ -93,9 +95,8 @@ class _Writer:
         self.file.write(packet(number(_FLAGS, _CLEARED), message(_INTERNED)))
         for descriptor in self._descriptors():
             self.file.write(packet(message(_DESCRIPTOR, *descriptor)))
-        for place, track in enumerate(self.metrics.capture.tracks):
-            for data in self._slices(place, _THREADS + place, track.device_type != 0):
-                self._flush(data)
+        for part in _in_chunks(self._slices()):
+            self._flush(self._packets(*part))
         for data in self._memory():
             self._flush(data)
         self._flush(b"".join(self._recording()))
@@ -144,34 +145,32 @@ class _Writer:
 
     # Slices
 
-    def _slices(self, track: int, uuid: int, is_device: bool) -> Iterator[bytes]:
-        """Begins and ends of one thread's events in order; those that cross others get tracks of their own."""
+    def _slices(self) -> Iterator[tuple[Ints, NDArray[np.bool_], Ints]]:
+        """Begins and ends of each thread's events in order: their places, which are begins, and on what tracks. Events
+        that cross others get tracks of their own."""
         metrics = self.metrics
-        # In the opposite of the display order, in which of equal events the outer one is the last.
-        places = np.flatnonzero((metrics.track == track) & ~metrics.is_mark)[::-1]
-        start, end = metrics.start_ns[places], metrics.end_ns[places]
-        crossing = tree.crossings(start, end)
-        inside = ~crossing
-        order, parent, _ = tree.nest(start[inside], end[inside])
-        placed = places[inside][order]
-        sequence, begins = _in_order(parent)
-        for low in range(0, len(sequence), _CHUNK):
-            part = slice(low, low + _CHUNK)
-            shown = placed[sequence[part]]
-            yield self._packets(shown, begins[part], np.full(len(shown), uuid))
-        first = _CROSSINGS + (track << 24)
-        for low in range(0, int(crossing.sum()), _CHUNK):
-            yield self._crossing(places[crossing][low : low + _CHUNK], uuid, first + low)
+        regions = np.flatnonzero(~metrics.is_mark)
+        regions = regions[np.argsort(metrics.track[regions], kind="stable")]
+        bounds = np.searchsorted(metrics.track[regions], np.arange(len(metrics.capture.tracks) + 1)).tolist()
+        for track, (low, high) in enumerate(itertools.pairwise(bounds)):
+            # In the opposite of the display order, in which of equal events the outer one is the last.
+            places = regions[low:high][::-1]
+            start, end = metrics.start_ns[places], metrics.end_ns[places]
+            crossing = tree.crossings(start, end)
+            inside = ~crossing
+            order, parent, _ = tree.nest(start[inside], end[inside])
+            sequence, begins = _in_order(parent)
+            shown = places[inside][order][sequence]
+            yield shown, begins, np.full(len(shown), _THREADS + track)
+            yield self._crossing(places[crossing], _THREADS + track, _CROSSINGS + (track << 24))
 
-    def _crossing(self, places: Ints, parent: int, first: int) -> bytes:
+    def _crossing(self, places: Ints, parent: int, first: int) -> tuple[Ints, NDArray[np.bool_], Ints]:
         """Events on a track each, numbered from `first` on."""
         uuids = first + np.arange(len(places))
-        described = []
         for uuid, kind in zip(uuids.tolist(), self.metrics.kind[places].tolist()):
             title = text(_TITLE, "crossing " + self.metrics.kind_of(kind).name)
-            described.append(packet(message(_DESCRIPTOR, number(_UUID, uuid), number(_PARENT, parent), title)))
-        begins = np.tile([True, False], len(places))
-        return b"".join(described) + self._packets(places.repeat(2), begins, uuids.repeat(2))
+            self.file.write(packet(message(_DESCRIPTOR, number(_UUID, uuid), number(_PARENT, parent), title)))
+        return places.repeat(2), np.tile([True, False], len(places)), uuids.repeat(2)
 
     def _packets(self, places: Ints, begins: NDArray[np.bool_], uuids: Ints) -> bytes:
         pieces: list[bytes] = [b""] * len(places)
@@ -247,7 +246,7 @@ class _Writer:
         key = number(_ANNOTATION_NAME, self.arguments[name])
         if isinstance(value, int) and abs(value) < 1 << 63:
             return message(_ANNOTATION, key, number(_INT_VALUE, value))
-        words = value if isinstance(value, str) else json.dumps(value, default=str)
+        words = value if isinstance(value, str) else _json(value)
         return message(_ANNOTATION, key, number(_TEXT_VALUE, self.texts[words]))
 
     def _stack(self, place: int) -> bytes:
@@ -291,6 +290,29 @@ class _Writer:
             named = number(_NAME, self.names[name]) + category if name else b""
             event = message(_EVENT, number(_TYPE, sort), number(_TRACK, _RECORDING), named)
             yield packet(number(_FLAGS, _NEEDED), number(_TIMESTAMP, time), event)
+
+
+def _in_chunks(
+    parts: Iterable[tuple[Ints, NDArray[np.bool_], Ints]],
+) -> Iterator[tuple[Ints, NDArray[np.bool_], Ints]]:
+    """Columns joined to some thousand rows at a time: short ones of many threads together, long ones piece by piece."""
+    waiting: list[tuple[Ints, NDArray[np.bool_], Ints]] = []
+    count = 0
+    for part in parts:
+        waiting.append(part)
+        count += len(part[0])
+        if count >= _CHUNK:
+            yield from _pieces(waiting)
+            waiting, count = [], 0
+    if count:
+        yield from _pieces(waiting)
+
+
+def _pieces(parts: list[tuple[Ints, NDArray[np.bool_], Ints]]) -> Iterator[tuple[Ints, NDArray[np.bool_], Ints]]:
+    places, begins, uuids = (np.concatenate(column) for column in zip(*parts))
+    for low in range(0, len(places), _CHUNK):
+        part = slice(low, low + _CHUNK)
+        yield places[part], begins[part], uuids[part]
 
 
 def _in_order(parent: Ints) -> tuple[Ints, NDArray[np.bool_]]:

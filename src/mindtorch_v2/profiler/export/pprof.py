@@ -8,8 +8,9 @@ from __future__ import annotations
 import gzip
 import os
 
-from ..capture import Capture
-from ..metrics import Metrics
+from ...core.files import replaced
+from ..analyse.metrics import Metrics
+from ..capture.capture import Capture
 from .paths import Paths, frame_of
 from .protobuf import message, number, packed, text
 
@@ -28,8 +29,10 @@ class _Strings(dict[str, int]):
 
 def write_pprof(capture: Capture, path: str | os.PathLike[str]) -> None:
     """Write a capture for `pprof`, which reads gzipped files only."""
-    with gzip.open(path, "wb", compresslevel=6) as file:
-        file.write(encode(capture))
+    name = os.path.basename(os.fspath(path))
+    data = encode(capture)
+    with replaced(path) as file, gzip.GzipFile(name, "wb", 6, file) as compressed:
+        compressed.write(data)
 
 
 def encode(capture: Capture) -> bytes:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from .texts import encoded
+
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 _WIDEST = 10
 
@@ -44,7 +46,7 @@ def message(field: int, *parts: bytes) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    return message(field, value.encode("utf-8", "replace"))
+    return message(field, encoded(value))
 
 
 def packed(field: int, values: Iterable[int]) -> bytes:

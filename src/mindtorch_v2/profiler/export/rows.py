@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from ...core import files
+from .texts import json_encoder, json_text, writable
 
 AVERAGE_FIELDS = (
     "key count overload_name cpu_time cpu_time_total self_cpu_time_total device_time device_time_total "
@@ -19,6 +21,8 @@ EVENT_FIELDS = (
     "cpu_memory_usage self_cpu_memory_usage flops all_flops sequence_nr fwd_thread parent_id is_user_annotation "
     "is_python_function input_shapes input_dtypes concrete_inputs stack"
 ).split()
+
+_json = json_encoder(default=str)
 
 # How formulas begin.
 _FORMULA = frozenset("=+-@\t\r")
@@ -75,7 +79,7 @@ def as_csv(events: Sequence[Any]) -> str:
 
 
 def as_json(events: Sequence[Any]) -> str:
-    return json.dumps(as_dicts(events), default=str)
+    return _json(as_dicts(events))
 
 
 def as_frame(events: Sequence[Any]) -> Any:
@@ -91,8 +95,7 @@ def write_text(text: str, path: str | os.PathLike[str] | None) -> str | None:
     """The text itself, or None once it is in the file at `path`."""
     if path is None:
         return text
-    with open(path, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+    files.write_text(path, writable(text))
     return None
 
 
@@ -106,9 +109,8 @@ def write_event_array(events: Iterable[Any], path: str | os.PathLike[str], devic
         tid = f" node_id:{event.node_id}, thread_id:{event.thread} " if event.is_remote else event.thread
         head = {"name": event.trace_name, "ph": "X", "ts": event.time_range.start}
         tail: dict[str, Any] = {"tid": tid, "pid": "CPU functions", "args": {}}
-        rows.append(json.dumps({**head, "dur": event.time_range.elapsed_us(), **tail}))
+        rows.append(json_text({**head, "dur": event.time_range.elapsed_us(), **tail}))
         for _ in event.kernels:
-            rows.append(json.dumps({**head, "ph": "s", **tail, "id": flow, "cat": f"cpu_to_{device}"}))
+            rows.append(json_text({**head, "ph": "s", **tail, "id": flow, "cat": f"cpu_to_{device}"}))
             flow += 1
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("[" + ", ".join(rows) + "]")
+    files.write_text(path, "[" + ", ".join(rows) + "]")

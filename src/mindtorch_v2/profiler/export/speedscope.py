@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import numpy as np
 
-from ..capture import Capture, Track
-from ..metrics import Metrics
+from ..analyse.metrics import Metrics
+from ..capture.capture import Capture, Track
 from .files import open_binary
 from .paths import Paths, frame_of
+from .texts import json_encoder
 
+_json = json_encoder(separators=(",", ":"))
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -28,7 +29,7 @@ def write_speedscope(capture: Capture, path: str | os.PathLike[str]) -> None:
         "profiles": _profiles(paths, capture.tracks),
     }
     with open_binary(path) as file:
-        file.write(json.dumps(document, separators=(",", ":")).encode())
+        file.write(_json(document).encode())
 
 
 def _frame(name: str) -> dict[str, Any]:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from ...core.files import replaced
+from .texts import encoded
+
 METRICS = [
     "self_cpu_time_total",
     "self_cuda_time_total",
@@ -25,11 +28,11 @@ def write_stacks(events: Iterable[Any], path: str | os.PathLike[str], metric: st
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {METRICS}, got {metric!r}")
     attribute = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
-    with open(path, "w", encoding="utf-8", errors="replace") as file:
+    with replaced(path) as file:
         for event in events:
             if not event.stack:
                 continue
             value = int(getattr(event, attribute))
             if value > 0:
                 frames = ";".join(one_word(entry) for entry in reversed(event.stack))
-                file.write(f"{frames} {value}\n")
+                file.write(encoded(f"{frames} {value}\n"))

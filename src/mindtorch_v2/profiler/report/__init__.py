@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..._missing import attribute_finder
+from ...core.missing import attribute_finder
 
 if TYPE_CHECKING:
     from .document import Report, make_report, write_report

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..memory import Blocks, Category, categories
-from ..metrics import Metrics
+from ..analyse.memory import Blocks, Category, categories
+from ..analyse.metrics import Metrics
 
 Ints = NDArray[np.int64]
 
@@ -41,9 +40,9 @@ class Usage(NamedTuple):
     before: Ints
 
 
-def usage(metrics: Metrics, sightings: Iterable[Any] = ()) -> Usage:
+def usage(metrics: Metrics) -> Usage:
     """The course of memory. Categories nothing belongs to are left out."""
-    blocks, sorts, before = categories(metrics, sightings)
+    blocks, sorts, before = categories(metrics)
     used = [sort for sort in _ORDER if before[sort] or (sorts == sort).any()]
     place = np.zeros(len(Category), np.int64)
     place[used] = np.arange(len(used))

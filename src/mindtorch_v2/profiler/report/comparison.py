@@ -1,6 +1,6 @@
 """Two captures side by side, as the page shows them: the rows of a diff by op, module and stack.
 
-What counts as a change is decided in `profiler.diff`; this only picks and orders.
+What counts as a change is decided in `profiler.analyse.diff`; this only picks and orders.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..capture import Capture
-from ..diff import Diff
-from ..diff import compare as judge
-from ..samples import GROUPINGS, NothingRecorded
+from ..analyse.diff import Diff
+from ..analyse.diff import compare as judge
+from ..analyse.samples import GROUPINGS, NothingRecorded
+from ..capture.capture import Capture
 
 _MOST_ROWS = 2000
 

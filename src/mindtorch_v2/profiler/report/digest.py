@@ -9,22 +9,22 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import overhead, tree
-from ..capture import Capture, Kinds
-from ..metrics import Metrics
+from ..analyse import tree
+from ..analyse.metrics import Metrics
+from ..capture.capture import Capture, Kinds
+from ..record import overhead
 from . import allocations, findings
 from .comparison import compare
 from .moduletree import ModuleTree, module_tree
 from .pack import Packer
-from .places import Places
-from .steps import find_steps
+from .source_lines import Places
+from .step_ranges import find_steps
 from .summary import SORTS, sort_of, summarise, window_of
 
 Ints = NDArray[np.int64]
@@ -39,13 +39,12 @@ _DEVICES = {1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA"}
 class Digest:
     """Fills a packer and a header from one capture."""
 
-    def __init__(self, capture: Capture, before: Capture | None = None, sightings: Sequence[Any] = ()) -> None:
+    def __init__(self, capture: Capture, before: Capture | None = None) -> None:
         self.metrics = Metrics(capture)
         self.modules = module_tree(self.metrics)
         self.summary = summarise(self.metrics)
         self.packer = Packer()
         self.before = before
-        self.sightings = sightings
 
     def packed(self, title: str) -> str:
         metrics, capture = self.metrics, self.metrics.capture
@@ -154,7 +153,7 @@ class Digest:
         metrics = self.metrics
         if not len(metrics.memory_events):
             return {"categories": [], "peak": -1, "alive": []}
-        usage = allocations.usage(metrics, self.sightings)
+        usage = allocations.usage(metrics)
         begin = window_of(metrics)[0]
         self.packer.add("memory_time", usage.time_ns - begin, delta=True)
         for number, values in enumerate(usage.by_category):

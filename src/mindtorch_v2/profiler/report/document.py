@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from ..capture import Capture
+from ...core.files import write_text
+from ..capture.capture import Capture
+from ..export.texts import writable
 from .digest import Digest
 from .page import render
 
@@ -20,7 +19,7 @@ class Report:
         self.html = page
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_text(self.html, encoding="utf-8", errors="replace")
+        write_text(path, writable(self.html))
 
     def _repr_html_(self) -> str:
         return (
@@ -38,14 +37,10 @@ def make_report(
     *,
     before: Capture | None = None,
     title: str | None = None,
-    sightings: Sequence[Any] = (),
 ) -> Report:
-    """The report of a capture; with `before`, another capture, it also shows what has changed since.
-
-    `sightings` are blocks of memory seen in a role (see `profiler.roles`); without them the recorded graph tells.
-    """
+    """The report of a capture; with `before`, another capture, it also shows what has changed since."""
     name = title or f"Profile of {capture.process_name or 'a program'}"
-    return Report(render(name, Digest(capture, before, sightings).packed(name)))
+    return Report(render(name, Digest(capture, before).packed(name)))
 
 
 def write_report(

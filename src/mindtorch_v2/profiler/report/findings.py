@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tree
-from ..metrics import Metrics
-from ..modules import is_module
+from ..analyse import tree
+from ..analyse.metrics import Metrics
+from ..analyse.modules import is_module
 from .moduletree import ModuleTree
-from .places import Places, Spot
-from .steps import Steps
+from .source_lines import Places, Spot
+from .step_ranges import Steps
 from .summary import SORTS, Summary, sorts_of
 
 WARNING, INFO = "warning", "info"

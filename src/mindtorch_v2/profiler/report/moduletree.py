@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tree
-from ..metrics import Metrics
-from ..modules import is_module
+from ..analyse import tree
+from ..analyse.metrics import Metrics
+from ..analyse.modules import is_module
 
 Ints = NDArray[np.int64]
 

@@ -13,6 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..export.texts import json_encoder
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as JSON's; anything else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+_json = json_encoder(separators=(",", ":"), default=_plain)
+
 
 class Packer:
     """Collects columns; `packed` gives them and the header as base64 text."""
@@ -47,7 +57,7 @@ class Packer:
 
     def packed(self, tables: dict[str, Any]) -> str:
         """The tables (as JSON has them) and all columns."""
-        header = json.dumps({**tables, "columns": self._columns}, separators=(",", ":"), default=_plain).encode()
+        header = _json({**tables, "columns": self._columns}).encode()
         body = b"".join([len(header).to_bytes(4, "little"), header, *self._parts])
         return base64.b64encode(gzip.compress(body, 6, mtime=0)).decode("ascii")
 
@@ -70,8 +80,3 @@ def _column(data: bytes, row: dict[str, Any]) -> NDArray[np.int64]:
     if row["signed"]:
         numbers = (numbers >> 1) ^ -(numbers & 1)
     return np.cumsum(numbers) if row["delta"] else numbers
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of NumPy as JSON's; anything else as text."""
-    return value.item() if isinstance(value, np.generic) else str(value)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _tap
-from ..capture import CPU_OP, PYTHON_FUNCTION, STEP_PREFIX, USER_ANNOTATION, Kind
-from ..metrics import Metrics
-from ..modules import is_module
+from ...core import tap
+from ..analyse.metrics import Metrics
+from ..analyse.modules import is_module
+from ..capture.capture import CPU_OP, PYTHON_FUNCTION, STEP_PREFIX, USER_ANNOTATION, Kind
 
 # The sorts of events, in the order of the numbers they have in the page.
 SORTS = ("op", "backward", "annotation", "step", "module", "python", "memory", "device")
@@ -38,7 +38,7 @@ def sort_of(kind: Kind) -> str:
     if kind.category == USER_ANNOTATION:
         return "step" if kind.name.startswith(STEP_PREFIX) else "annotation"
     if kind.category == CPU_OP:
-        nodes = kind.scope == _tap.BACKWARD_FUNCTION or kind.name.startswith("autograd::engine::")
+        nodes = kind.scope == tap.BACKWARD_FUNCTION or kind.name.startswith("autograd::engine::")
         return "backward" if nodes else "op"
     return "memory" if kind.name.startswith("[memory") else "device"
 

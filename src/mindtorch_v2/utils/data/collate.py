@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._dtype import float64
-from ..._tensor import Tensor
-from ...ops.convert import as_tensor, tensor
-from ...ops.join import stack
+from ...core.dtype import float64
+from ...core.tensor import Tensor
+from ...ops.creation.convert import as_tensor, tensor
+from ...ops.shape.join import stack
 
 _ERROR = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 

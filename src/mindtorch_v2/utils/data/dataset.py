@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
-from ...ops.random import randperm
-from ...ops.seeds import default_generator
+from ...ops.creation.random import randperm
+from ...ops.creation.seeds import default_generator
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from ...ops.seeds import Generator
+from ...ops.creation.seeds import Generator
 from .datapipes.datapipe import IterDataPipe, MapDataPipe
 from .datapipes.iter import SHARDING_PRIORITIES, Shuffler
 from .sampler import fresh_seed

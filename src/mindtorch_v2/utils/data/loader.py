@@ -11,7 +11,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from ... import _tap
+from ...binding.methods import copied
+from ...core import tap
+from .._pytree import tree_map
 from .collate import default_collate, default_convert
 from .datapipes.datapipe import IterDataPipe
 from .dataset import IterableDataset
@@ -133,6 +135,18 @@ class DataLoader(Generic[T_co]):
         return self._get_iterator()
 
     def _get_iterator(self) -> Any:
+        if self.pin_memory and self.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+                f"ignore pin_memory_device='{self.pin_memory_device}'.",
+                stacklevel=3,
+            )
+        if self.pin_memory:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+                stacklevel=3,
+            )
         return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _MultiProcessingDataLoaderIter(self)
 
     def __len__(self) -> int:
@@ -206,8 +220,8 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        event = _tap.event_id(self._profile_name, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0
-        with _tap.region(event):
+        event = tap.event_id(self._profile_name, tap.USER_SCOPE, True) if tap.SLOT.recorder is not None else 0
+        with tap.region(event):
             data = self._next_data()
         self._num_yielded += 1
         return data
@@ -289,7 +303,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         except StopIteration:
             return
         number = next(w for w in self._turn if self._alive[w])
-        self._requests[number].put((self._sent, indices))
+        self._requests[number].put((self._sent, tree_map(copied, indices)))
         self._pending[self._sent] = (number,)
         self._sent += 1
 

@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ..._dtype import float64, int64
-from ...ops.convert import as_tensor
-from ...ops.creation import empty
-from ...ops.random import _multinomial, randint, random_, randperm
-from ...ops.seeds import Generator
+from ...core.dtype import float64, int64
+from ...ops.creation.convert import as_tensor
+from ...ops.creation.fill import empty
+from ...ops.creation.random import _multinomial, randint, randperm
+from ...ops.creation.random_fills import random_
+from ...ops.creation.seeds import Generator
 
 T_co = TypeVar("T_co", covariant=True)
 

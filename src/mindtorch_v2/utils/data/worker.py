@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import random
@@ -13,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ... import _tap
-from ...ops.seeds import manual_seed
+from ...binding.methods import copied
+from ...core import tap
+from ...ops.creation.seeds import manual_seed
+from .._pytree import tree_map
 from .dataset import IterableDataset
 from .graph_settings import apply_sharding, seeded
 
@@ -134,16 +137,22 @@ def _parent_is_alive(parent: int) -> bool:
     return os.getppid() == parent
 
 
+def _not_sent(results: Any, worker_id: int, error: Exception, item: Any) -> None:
+    """Send the reason why an answer could not be sent: what it is made of cannot be pickled."""
+    results.put((item[0], ExceptionWrapper(f"in DataLoader worker process {worker_id}")))
+
+
 def worker_loop(
     dataset: Any, requests: Any, results: Any, done: Any, auto_collation: bool, collate_fn: Any, drop_last: bool,
     base_seed: int, init_fn: Any, worker_id: int, num_workers: int, parent: int,
 ) -> None:  # fmt: skip
     """Answer requests for batches until told to stop, or until the parent is gone."""
     global _info
-    if _tap.SLOT.recorder is not None and not _tap.SLOT.recorder.follows:
+    if tap.SLOT.recorder is not None and not tap.SLOT.recorder.follows:
         # Nobody would ever read what is recorded here.
-        _tap.install(None)
+        tap.install(None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    results._on_queue_feeder_error = functools.partial(_not_sent, results, worker_id)
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
@@ -180,7 +189,7 @@ def worker_loop(
             answer, problem = problem, None
         else:
             answer, ended = _answer(fetcher, indices, worker_id)
-        results.put((number, answer))
+        results.put((number, tree_map(copied, answer)))
     if done.is_set():
         results.cancel_join_thread()
         results.close()

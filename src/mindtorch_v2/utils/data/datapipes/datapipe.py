@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
 
-from .... import _tap
+from ....core import tap
 from ..dataset import Dataset, IterableDataset
 
 T_co = TypeVar("T_co", covariant=True)
@@ -82,7 +82,7 @@ class IterDataPipe(_Chained, IterableDataset[T_co]):
 
     def _region(self) -> Any:
         """What fetching a sample is recorded as."""
-        return _tap.region(_tap.event_id(self._shown, _tap.USER_SCOPE, True) if _tap.SLOT.recorder is not None else 0)
+        return tap.region(tap.event_id(self._shown, tap.USER_SCOPE, True) if tap.SLOT.recorder is not None else 0)
 
     @functools.cached_property
     def _shown(self) -> str:
@@ -118,6 +118,8 @@ class Walk(Iterator[Any]):
             return _walking(pipe, next, self._samples)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_samples":  # of an object that is still being made
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(self._samples, name)
 
 

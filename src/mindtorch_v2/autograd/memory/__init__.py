@@ -1,0 +1,1 @@
+"""Memory that tensors share: who looks at it, and how it grows."""

@@ -1,0 +1,1 @@
+"""What users call, made of the rows: functions, methods, operators, storages."""

@@ -1,0 +1,1 @@
+"""How a row becomes functions: schema, generated code, recording, the slow path."""

@@ -1,0 +1,1 @@
+"""Kernels that make one value of many, and of order."""

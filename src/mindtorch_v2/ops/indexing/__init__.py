@@ -1,0 +1,1 @@
+"""Rows that read and write at positions."""

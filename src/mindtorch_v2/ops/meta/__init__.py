@@ -1,0 +1,1 @@
+"""Shapes and dtypes of results on the meta device."""

@@ -1,0 +1,1 @@
+"""Rows that make one value of many, and of order."""

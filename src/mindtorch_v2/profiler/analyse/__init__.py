@@ -1,0 +1,1 @@
+"""Third stage: columns, nesting, metrics, events, averages, comparisons."""

@@ -1,0 +1,1 @@
+"""Last stage: what users hold, behind the names of torch.profiler."""

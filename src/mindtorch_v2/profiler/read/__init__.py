@@ -1,0 +1,1 @@
+"""Fourth stage: traces and spools of other processes, read back into captures."""
