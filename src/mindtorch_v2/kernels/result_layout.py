@@ -225,7 +225,7 @@ class _Laid:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         results = self.kernel(*given, **named)
-        if leave_open(given) or named.get("out") is not None:
+        if (self.rule is not plain and leave_open(given)) or named.get("out") is not None:
             return results
         return self.rule(results, *given)
 
@@ -237,7 +237,7 @@ def laid(kernel: Any, rule: Rule | None) -> Any:
     """`kernel` with its results laid out by `rule`."""
     if rule is None or kernel is None:
         return kernel
-    return Laid(kernel, rule) if C is None else C.Laid(kernel, rule, rule is elementwise)
+    return Laid(kernel, rule) if C is None else C.Laid(kernel, rule, rule is elementwise, rule is plain)
 
 
 def unlaid(kernel: Any) -> Any:

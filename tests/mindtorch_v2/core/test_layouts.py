@@ -404,3 +404,15 @@ def test_a_mask_on_meta_is_refused() -> None:
 
 def test_copies_of_meta_tensors_keep_their_strides() -> None:
     assert copy.deepcopy(torch.empty(4, 6, device="meta")[:, ::2]).stride() == (6, 2)
+
+
+def test_a_result_in_row_major_order_has_those_strides_in_dimensions_of_one_element_under_autocast_too() -> None:
+    def solved() -> tuple[int, ...]:
+        with torch.autocast("cpu", torch.bfloat16):
+            return torch.linalg.solve_triangular(
+                torch.ones(2, 1, 1), torch.ones(2, 64, 1), upper=False, left=False
+            ).stride()
+
+    alone = solved()
+    with profile():
+        assert solved() == alone == (64, 1, 1)

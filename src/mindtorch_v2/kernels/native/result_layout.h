@@ -1,5 +1,5 @@
 /* Kernels whose results lie in memory as a rule says: the rule, a Python function, is asked only where an argument is an
- * array that is not in row-major order. */
+ * array that is not in row-major order, or, for the rule of row-major order itself, where the result is not in it. */
 
 #include <structmember.h>
 
@@ -7,7 +7,8 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *kernel, *rule;
-    char keeps; /* whether the rule is that of elementwise ops */
+    char keeps;  /* whether the rule is that of elementwise ops */
+    char always; /* whether it puts results into row-major order, whatever the arguments are */
 } Laid;
 
 static PyTypeObject *laid_type;
@@ -126,19 +127,20 @@ INLINE PyObject *settled(PyObject *made, PyObject *const *args, Py_ssize_t count
 static PyObject *laid_call(Laid *self, PyObject *const *args, size_t flagged, PyObject *names) {
     PyObject *made = PyObject_Vectorcall(self->kernel, args, flagged, names);
     Py_ssize_t count = PyVectorcall_NARGS(flagged);
-    if (!made || leave_open(args, count)) return made;
+    if (!made || (self->always ? Py_TYPE(made) == array_type && plainly_row_major((Array *)made) : leave_open(args, count)))
+        return made;
     if (names && PyTuple_GET_SIZE(names) && args[count] != Py_None) return made; /* out= */
     return lay_by(self->rule, self->keeps, made, args, count);
 }
 
 static PyObject *laid_new(PyTypeObject *type, PyObject *args, PyObject *names) {
     PyObject *kernel, *rule;
-    int keeps;
-    if (!PyArg_ParseTuple(args, "OOp", &kernel, &rule, &keeps)) return NULL;
+    int keeps, always;
+    if (!PyArg_ParseTuple(args, "OOpp", &kernel, &rule, &keeps, &always)) return NULL;
     Laid *self = (Laid *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->call = (vectorcallfunc)(void (*)(void))laid_call;
-    self->kernel = Py_NewRef(kernel), self->rule = Py_NewRef(rule), self->keeps = (char)keeps;
+    self->kernel = Py_NewRef(kernel), self->rule = Py_NewRef(rule), self->keeps = (char)keeps, self->always = (char)always;
     return (PyObject *)self;
 }
 
