@@ -149,10 +149,10 @@ def _difference(x: Any, target: Any) -> tuple[Any, Any]:
 
 
 def _value(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
-    d, result = _difference(x, target)
-    if result.kind in "biu":
+    (x, target), result = promoted(x, target)
+    if result.kind in "biuc":
         raise not_implemented(curve.name, result)
-    return reduced_array(curve.value(d, number).astype(result, copy=False), reduction)
+    return reduced_array(curve.value(np.subtract(x, target), number).astype(result, copy=False), reduction)
 
 
 def _value_calls(curve: Curve, x: Any, target: Any, reduction: int, number: float = 0.0) -> Any:
