@@ -29,7 +29,7 @@ signal sparse special testing torch_version types utils version _utils
 compat
 """
 # The profiler's folders likewise: record … api, then the modules of `profiler` itself. Of the rest they know `core`.
-PROFILER = "record capture analyse read export report api"
+PROFILER = "record capture analyse read advise export report api"
 BESIDE = {"launch": {"core", "kernels"}, "cli": {"core", "launch", "profiler", "version"}}
 # They give names of everything and hold no logic; nobody imports them but each other.
 FACADES = {

@@ -9,6 +9,9 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.core import roles
 from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.advise.moduletree import module_tree
+from mindtorch_v2.profiler.advise.steps import find_steps
+from mindtorch_v2.profiler.advise.summary import summarise
 from mindtorch_v2.profiler.analyse.merge import merge
 from mindtorch_v2.profiler.analyse.metrics import Metrics
 from mindtorch_v2.profiler.capture.capture import USER_ANNOTATION
@@ -16,10 +19,7 @@ from mindtorch_v2.profiler.report import Report, make_report, write_report
 from mindtorch_v2.profiler.report import page as pages
 from mindtorch_v2.profiler.report.allocations import alive_at, biggest, innermost_event, usage
 from mindtorch_v2.profiler.report.digest import Digest
-from mindtorch_v2.profiler.report.moduletree import module_tree
 from mindtorch_v2.profiler.report.pack import Packer, unpack
-from mindtorch_v2.profiler.report.step_ranges import find_steps
-from mindtorch_v2.profiler.report.summary import summarise
 from report_captures import HOSTILE, Builder, empty, hostile, large, priced, small
 
 STATIC = Path(pages.__file__).parent / "static"

@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..advise import findings
+from ..advise.moduletree import ModuleTree, module_tree
+from ..advise.places import Places
+from ..advise.steps import find_steps
+from ..advise.summary import SORTS, sort_of, summarise, window_of
 from ..analyse import tree
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture, Kinds
 from ..record import overhead
-from . import allocations, findings
+from . import allocations
 from .comparison import compare
-from .moduletree import ModuleTree, module_tree
 from .pack import Packer
-from .source_lines import Places
-from .step_ranges import find_steps
-from .summary import SORTS, sort_of, summarise, window_of
 
 Ints = NDArray[np.int64]
 

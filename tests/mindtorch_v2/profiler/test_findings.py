@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from mindtorch_v2.profiler.advise import findings
+from mindtorch_v2.profiler.advise.findings import INFO, WARNING, Finding
+from mindtorch_v2.profiler.advise.moduletree import module_tree
+from mindtorch_v2.profiler.advise.places import Places, innermost, is_users
+from mindtorch_v2.profiler.advise.steps import find_steps
+from mindtorch_v2.profiler.advise.summary import summarise
 from mindtorch_v2.profiler.analyse.metrics import Metrics
 from mindtorch_v2.profiler.capture.capture import PYTHON_FUNCTION, USER_ANNOTATION, Capture
-from mindtorch_v2.profiler.report import findings
-from mindtorch_v2.profiler.report.findings import INFO, WARNING, Finding
-from mindtorch_v2.profiler.report.moduletree import module_tree
-from mindtorch_v2.profiler.report.source_lines import Places, innermost, is_users
-from mindtorch_v2.profiler.report.step_ranges import find_steps
-from mindtorch_v2.profiler.report.summary import summarise
 from report_captures import Builder, hostile, small
 
 US = 1000

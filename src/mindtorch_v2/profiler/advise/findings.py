@@ -16,8 +16,8 @@ from ..analyse import tree
 from ..analyse.metrics import Metrics
 from ..analyse.modules import is_module
 from .moduletree import ModuleTree
-from .source_lines import Places, Spot
-from .step_ranges import Steps
+from .places import Places, Spot
+from .steps import Steps
 from .summary import SORTS, Summary, sorts_of
 
 WARNING, INFO = "warning", "info"
