@@ -189,6 +189,7 @@ def inside_modules(capture: Capture, pattern: re.Pattern[str]) -> Capture:
                 nbytes=track.nbytes[freed],
                 address=track.address[freed],
                 link=None if track.link is None else track.link[kept],
+                correlation=None if track.correlation is None else track.correlation[kept],
             )
         )
     return replace(capture, tracks=tracks)

@@ -18,6 +18,7 @@ from ..capture.capture import GPU_USER_ANNOTATION, PYTHON_FUNCTION, USER_ANNOTAT
 from ..record.config import DeviceType
 from . import tree
 from .columns import EventColumns, MemoryColumns, columns_of, memory_of
+from .device_links import DeviceLinks, device_links
 
 Ints = NDArray[np.int64]
 
@@ -41,8 +42,8 @@ class _Shown(NamedTuple):
     share: Ints | None
     # Numbers from 1: of Python functions among themselves, of all other events, marks last.
     number: Ints
-    # What ties work on devices to the events that launched it; None where there are no devices.
-    link: Ints | None
+    # A row each: External id and correlation id; None where there are no devices.
+    ties: Ints | None
     # Bytes of marks; empty where there are no marks.
     nbytes: Ints
     # Whether every two events of a thread are disjoint or one inside the other, and how many echoes are left out.
@@ -78,8 +79,8 @@ class Metrics:
         start, end = regions.start_ns, regions.end_ns
         parts = [tree.nest(start[low:high], end[low:high]) for low, high in itertools.pairwise(bounds)]
         nests = all(part.share is None for part in parts)
-        link = self._links()
-        if link is not None:
+        ties = self._ties()
+        if ties is not None:
             # Work on a device is a part of what launched it, not of what its stream does around it.
             parts = [
                 part._replace(parent=np.full_like(part.parent, -1)) if track.device_type else part
@@ -88,22 +89,33 @@ class Metrics:
         order, parent, share = tree.merge_threads(parts, bounds, start, end)
         in_order = bool((order[1:] > order[:-1]).all())
         columns = regions if in_order else regions.take(order)
-        link = None if link is None else link[order]
+        ties = None if ties is None else ties[order]
         number = self._numbers(columns.kind)
-        kept = ~tree.lone_echoes(parent, self._names(columns.kind)[columns.kind])
+        kept = ~self._lone_echoes(parent, columns.kind)
         merged = 0 if self._echoes else int((~kept).sum())
         if merged:
             parent = tree.compact(tree.splice(parent, ~kept), kept)
             columns, share, number = columns.take(kept), None if share is None else share[kept], number[kept]
-            link = None if link is None else link[kept]
-        return self._with_marks(_Shown(columns, parent, share, number, link, np.zeros(0, np.int64), nests, merged))
+            ties = None if ties is None else ties[kept]
+        return self._with_marks(_Shown(columns, parent, share, number, ties, np.zeros(0, np.int64), nests, merged))
 
-    def _links(self) -> Ints | None:
+    def _ties(self) -> Ints | None:
         tracks = self.capture.tracks
         if not any(track.device_type for track in tracks):
             return None
-        parts = [np.zeros(len(track), np.int64) if track.link is None else track.link for track in tracks]
-        return np.concatenate(parts)
+        parts = (
+            [np.zeros(len(track), np.int64) if column is None else column for track, column in zip(tracks, columns)]
+            for columns in ([track.link for track in tracks], [track.correlation for track in tracks])
+        )
+        return np.stack([np.concatenate(part) for part in parts], axis=1)
+
+    def _lone_echoes(self, parent: Ints, kinds: NDArray[np.int32]) -> NDArray[np.bool_]:
+        return tree.lone_echoes(parent, self._names(kinds)[kinds])
+
+    @property
+    def echoes(self) -> NDArray[np.bool_]:
+        """Which rows are the only child of an event of the same name."""
+        return self._lone_echoes(self.parent, self.kind)
 
     def _numbers(self, kinds: NDArray[np.int32]) -> Ints:
         table = self._kind_table(kinds, lambda kind: kind.category == PYTHON_FUNCTION)
@@ -144,8 +156,8 @@ class Metrics:
             share = np.concatenate([share, np.zeros(count, np.int64)])[order]
         number = np.concatenate([shown.number, self._last_number(shown) + np.arange(1, count + 1)])[order]
         nbytes = np.concatenate([np.zeros(len(columns), np.int64), memory.nbytes[marks]])[order]
-        link = None if shown.link is None else np.concatenate([shown.link, np.zeros(count, np.int64)])[order]
-        return _Shown(everything.take(order), parent, share, number, link, nbytes, shown.nests, shown.merged)
+        ties = None if shown.ties is None else np.concatenate([shown.ties, np.zeros((count, 2), np.int64)])[order]
+        return _Shown(everything.take(order), parent, share, number, ties, nbytes, shown.nests, shown.merged)
 
     def _last_number(self, shown: _Shown) -> int:
         """How many events there are that are no Python functions, echoes included."""
@@ -238,14 +250,14 @@ class Metrics:
         """Events of autograd nodes themselves (scope BACKWARD_FUNCTION)."""
         return self.of_kinds(lambda kind: kind.scope == tap.BACKWARD_FUNCTION)
 
-    def of_kinds(self, test: Any) -> NDArray[np.bool_]:
-        """For each event whether its kind passes a test."""
-        return self._kind_table(self.kind, test)[self.kind]
+    def of_kinds(self, test: Any, dtype: Any = bool) -> NDArray[Any]:
+        """For each event whether its kind passes a test, or what number it gives."""
+        return self._kind_table(self.kind, test, dtype)[self.kind]
 
-    def _kind_table(self, kinds: NDArray[np.int32], test: Any) -> NDArray[np.bool_]:
-        """By number of a kind, whether it passes a test; good for the kinds that are given."""
+    def _kind_table(self, kinds: NDArray[np.int32], test: Any, dtype: Any = bool) -> NDArray[Any]:
+        """By number of a kind, what a test says of it; good for the kinds that are given."""
         present = np.flatnonzero(np.bincount(kinds))
-        table = np.zeros(int(present[-1]) + 1 if len(present) else 0, bool)
+        table = np.zeros(int(present[-1]) + 1 if len(present) else 0, dtype)
         for number in present.tolist():
             table[number] = test(self.kind_of(number))
         return table
@@ -313,26 +325,21 @@ class Metrics:
         devices = np.array([track.device_type != 0 for track in self.capture.tracks], bool)
         return devices[self.track]
 
+    @property
+    def ties(self) -> tuple[Ints, Ints]:
+        """External id and correlation id of each event, 0 for none."""
+        ties = self._shown.ties
+        return (self._nothing, self._nothing) if ties is None else (ties[:, 0], ties[:, 1])
+
+    @cached_property
+    def links(self) -> DeviceLinks:
+        """What the work of devices is tied to."""
+        return device_links(self)
+
     @cached_property
     def launcher(self) -> Ints:
-        """For each piece of work on a device the event that launched it, -1 for everything else."""
-        launcher = np.full(len(self), -1, np.int64)
-        link = self._shown.link
-        if link is None:
-            return launcher
-        processes = np.array([track.pid for track in self.capture.tracks], np.int64)[self.track]
-        _, code = np.unique(np.stack([link, processes]), axis=1, return_inverse=True)
-        code = code.reshape(-1)
-        wanted = np.flatnonzero(self.is_device & (link != 0) & ~self.of_kinds(is_annotation))
-        launching = np.flatnonzero(~self.is_device & (link != 0))
-        # Of events with one number the outermost comes first: an op before the runtime's call in it.
-        launching = launching[np.argsort(code[launching], kind="stable")]
-        place = np.searchsorted(code[launching], code[wanted])
-        found = place < len(launching)
-        wanted, place = wanted[found], launching[place[found]]
-        same = code[place] == code[wanted]
-        launcher[wanted[same]] = place[same]
-        return launcher
+        """For each piece of work on a device the op, or the user's region, that asked for it; -1 for everything else."""
+        return self.links.asked if self.use_device else np.full(len(self), -1, np.int64)
 
     @cached_property
     def launched(self) -> tree.Children:
@@ -460,6 +467,15 @@ class Metrics:
         hit = hit[numbers[place[hit]] == wanted[hit]]
         found[hit] = forward[place[hit]]
         return found
+
+    @cached_property
+    def forward_op(self) -> Ints:
+        """For each event that runs in an autograd node, or in the engine's call around one, the forward op; else -1."""
+        engine = (self.is_backward | self.is_evaluation) & (self.seq >= 0)
+        nodes = np.flatnonzero(engine)
+        forward = np.full(len(self) + 1, -1, np.int64)
+        forward[nodes] = self._forward_of(nodes, last=True)
+        return forward[np.where(engine, np.arange(len(self)), tree.splice(self.parent, ~engine))]
 
     @cached_property
     def forward_thread(self) -> Ints:

@@ -193,6 +193,26 @@ def depths(parent: Ints) -> Ints:
     return depth
 
 
+def climb(parent: Ints, end: Ints, place: Ints, time: Ints) -> Ints:
+    """From each place up to the first event that has not ended before a time; -1 where all around it have.
+
+    Events end no later than those around them, so that the way up is found by halving.
+    """
+    jumps = [parent]
+    while (jumps[-1] >= 0).any():
+        last = jumps[-1]
+        jumps.append(np.where(last >= 0, last[last], -1))
+
+    def has_ended(events: Ints) -> NDArray[np.bool_]:
+        ended: NDArray[np.bool_] = (events >= 0) & (end[events] < time)
+        return ended
+
+    for jump in reversed(jumps):
+        further = np.where(place >= 0, jump[place], -1)
+        place = np.where(has_ended(place) & has_ended(further), further, place)
+    return np.where(has_ended(place), parent[place], place)
+
+
 def compact(parent: Ints, kept: NDArray[np.bool_]) -> Ints:
     """Parents of the kept events, in places among the kept ones."""
     place = np.cumsum(kept) - 1

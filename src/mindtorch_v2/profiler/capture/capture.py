@@ -142,8 +142,10 @@ class Track:
     # What ran the regions: torch's numbers of device types (0: the CPU) and the place among devices of the type.
     device_type: int = 0
     device_index: int = 0
-    # What ties work on a device to the region of its process that launched it: equal numbers; 0 for none.
+    # What ties work on a device to its process (see `device_links`), 0 for none: the External id is that of an op, work
+    # has the correlation id of the call that launched it.
     link: NDArray[np.int64] | None = None
+    correlation: NDArray[np.int64] | None = None
     # Allocations and frees on devices that the thread asked for, a row each: time, bytes, address, place of the device,
     # and what the device's allocator then had given out and reserved.
     device_memory: NDArray[np.int64] | None = None

@@ -7,6 +7,9 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 _INPUT_KEYS = ("Input Dims", "Input Strides", "Input type", "Concrete Inputs")
 
 
@@ -35,6 +38,10 @@ class InputTable(Sequence[Arguments]):
     def __getitem__(self, number: Any) -> Any:
         found, correlation = self.distinct[self._which[number]], self._correlations[number]
         return found._replace(keywords=(*found.keywords, ("correlation", correlation))) if correlation else found
+
+    def correlations(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The correlations of arguments, 0 for none."""
+        return np.array(self._correlations, np.int64)[numbers]
 
     def _add(self, which: int, correlation: int) -> int:
         self._which.append(which)

@@ -20,6 +20,7 @@ from ...core.brief import brief
 from ...core.roles import NAMES
 from ..analyse import tree
 from ..analyse.arrows import SORTS, Arrows
+from ..analyse.device_links import is_launch
 from ..analyse.metrics import DEEPEST_STACK
 from ..capture.capture import (
     CPU_OP,
@@ -37,7 +38,7 @@ from ..capture.flops import careful, formula_of
 from ..record.config import TRACE_FLAGS, DeviceType, RecordOptions
 from .arguments import InputTable
 from .jsonstream import JsonStream, TraceError
-from .layouts import DEVICE_CATEGORIES, FORWARD_TO_BACKWARD, MEMORY_ROW, ROW, CommonEvents, is_launch
+from .layouts import DEVICE_CATEGORIES, FORWARD_TO_BACKWARD, MEMORY_ROW, ROW, CommonEvents
 
 # Events tell their thread by a number of 16 bits.
 _MOST_LANES = (1 << 15) - 1
@@ -206,7 +207,6 @@ class _Reader:
         self.stacks = StackTexts()
         self.names: dict[tuple[str, Any, Any], str] = {}
         self.span: list[int] = []
-        self.launches: dict[int, int] = {}
         self.asyncs: dict[Any, dict[str, Any]] = {}
         self.arrows = Arrows()
         self.device_type = DeviceType.CUDA
@@ -317,16 +317,9 @@ class _Reader:
         self._lane(event, is_device).rows += row
 
     def correlated(self, category: str, external: int, correlation: int, inputs: int) -> tuple[int, int]:
-        """What ties an event to the one that launched it, and its inputs with the correlation among them.
-
-        Work on a device that names no launching event is tied to one by the correlation of the call that launched it.
-        """
-        if category in DEVICE_CATEGORIES:
-            external = external or -correlation
-        elif is_launch(category):
+        """The External id of an event, and its inputs with the correlation among them."""
+        if is_launch(category):
             self.device_type = _DEVICE_TYPES.get(category.partition("_")[0], self.device_type)
-            if external:
-                self.launches[-correlation] = external
         return external, self.inputs.correlated(inputs, correlation)
 
     def _shared_arguments(self, args: Mapping[str, Any]) -> tuple[int, int, int, str]:
@@ -441,7 +434,7 @@ class _Reader:
         # In the order in which the file names them, so that a trace that is written again looks the same.
         lanes.sort(key=lambda lane: named.get(("thread_name", lane.pid, lane.tid), len(named)))
         start, stop = self._bounds(lanes)
-        main = next((lane.pid for lane in lanes if not lane.is_device and isinstance(lane.pid, int)), 0)
+        main = self._main_process(lanes)
         tracks = [self._track(lane, index, start, main) for index, lane in enumerate(lanes, 1)]
         self._name_backward()
         options = self._options(tracks)
@@ -469,6 +462,13 @@ class _Reader:
             notes=self.notes,
             memory_roles=memory_roles,
         )
+
+    def _main_process(self, lanes: list[_Lane]) -> int:
+        """The first process that runs ops. Kineto gives 0 or the number of a device to some rows of threads, too."""
+        processes = [lane for lane in lanes if not lane.is_device and isinstance(lane.pid, int)]
+        is_op = np.array([kind.category in (CPU_OP, USER_ANNOTATION) for kind in self.kinds])
+        running = (lane.pid for lane in processes if is_op[lane.columns()["f4"]].any())
+        return next(running, processes[0].pid if processes else 0)
 
     def _base(self) -> int:
         """Nanoseconds from 1970 to where the times of the file count from."""
@@ -502,8 +502,9 @@ class _Reader:
         # The order in which they ended; of equal ones the first in the file is the outer one.
         order = np.lexsort((-np.arange(len(rows)), -rows["f0"], rows["f1"]))
         start, end, seq, link, kind, inputs, stack = (rows[name][order] for name in rows.dtype.names or ())
-        if lane.is_device:
-            link = np.array([self.launches.get(number, number) for number in link.tolist()], np.int64)
+        correlation = self.inputs.correlations(inputs)
+        # Kineto writes the correlation id as External id where it knows of no op.
+        link[link == correlation] = 0
         time, nbytes, address = memory[np.argsort(memory[:, 0], kind="stable")].T.copy()
         device_memory = lane.device_memory_rows()
         device_memory[:, 0] -= origin
@@ -529,6 +530,7 @@ class _Reader:
             int(self.device_type) if lane.is_device else 0,
             lane.pid if lane.is_device and isinstance(lane.pid, int) else 0,
             link,
+            correlation,
             device_memory if len(device_memory) else None,
             self.arrows.of((lane.pid, lane.tid), origin),
         )

@@ -12,13 +12,16 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from ..analyse.device_links import is_launch
 from ..capture.capture import CPU_OP, MEMORY_EVENT_NAME, MEMORY_MARK, PYTHON_FUNCTION, USER_ANNOTATION
 
 # A region: times, sequence number, what launched it, kind, inputs, stack. A change of memory: time, bytes, address.
 ROW, MEMORY_ROW = struct.Struct("=4q3i"), struct.Struct("=3q")
 _pack, _pack_memory = ROW.pack, MEMORY_ROW.pack
 
-DEVICE_CATEGORIES = frozenset("kernel gpu_memcpy gpu_memset gpu_user_annotation hpu_op".split())
+DEVICE_CATEGORIES = frozenset(
+    "kernel gpu_memcpy gpu_memset gpu_user_annotation cuda_sync hpu_op mtia_ccp_events".split()
+)
 FORWARD_TO_BACKWARD = "fwdbwd"
 _REGIONS = frozenset((CPU_OP, USER_ANNOTATION, PYTHON_FUNCTION, *DEVICE_CATEGORIES))
 _REGION_KEYS, _MEMORY_KEYS = {"ph", "cat", "name", "pid", "tid"}, {"ph", "cat", "s", "name", "pid", "tid"}
@@ -271,11 +274,6 @@ def _add_memory(head: _Head, text: str, place: int) -> int:
     time, nbytes, address = found.groups()
     head.rows += _pack_memory(_nanoseconds(time), int(nbytes), int(address))
     return found.end()
-
-
-def is_launch(category: str) -> bool:
-    """Whether events of a category are calls that may launch work on a device."""
-    return category.endswith(("_runtime", "_driver"))
 
 
 def _thread(event: dict[str, Any]) -> tuple[int, int]:
