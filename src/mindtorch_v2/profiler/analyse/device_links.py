@@ -18,7 +18,7 @@ own, `unattributed_ns`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +98,10 @@ def device_links(metrics: Metrics) -> DeviceLinks:
     def shown(rows: Ints) -> Ints:
         return np.where(rows >= 0, place[nearest[rows]], -1)
 
-    linked = {name: shown(getattr(found, name)) for name in ("launch", "op", "annotation", "forward")}
-    return DeviceLinks(*(column[~dropped] for column in found._replace(**linked)))
+    linked = [shown(rows) for rows in (found.launch, found.op, found.annotation, found.forward)]
+    plain = (found.sort, found.device, found.stream, found.external, found.correlation)
+    columns: list[NDArray[Any]] = [*plain, *linked]
+    return DeviceLinks(*(column[~dropped] for column in columns))
 
 
 def _links(metrics: Metrics) -> DeviceLinks:
