@@ -24,6 +24,7 @@ COMMANDS = {
     "table": "Show where the time went, as a table.",
     "report": "Write a report: one HTML file that opens anywhere, offline.",
     "diff": "Compare runs: what got slower, faster, appeared or went away, beyond noise.",
+    "analyze": "Say what limits a run on GPUs and other devices, and who asked for their time.",
     "info": "Say what is in a file.",
     "convert": "Write a trace in another format, chosen by the end of the file's name.",
     "recover": "Get back what a killed program had recorded.",

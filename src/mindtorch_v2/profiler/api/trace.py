@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from .. import export
 from .. import report as reports
 from ..analyse.averages import Grouping
+from ..analyse.devices.analysis import Analysis
 from ..analyse.events import View
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture
@@ -54,6 +57,13 @@ class Trace(Capture):
         """Events summed up by name and whatever else tells them apart."""
         grouping = Grouping(group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
         return averages_of_views([self._view], grouping, self.options.memory, self.options.flops)
+
+    def analyze(self, peaks: Mapping[str, Mapping[str, Any]] | None = None) -> Analysis:
+        """What limits the run, what devices did and who asked for it; `as_dict()` gives all as plain values.
+
+        `peaks` are what devices can do at most that the roofline does not know: see `docs/analysis.md`.
+        """
+        return Analysis(self, peaks)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write it in the format that the end of the path names: see `mindtorch_v2.profiler.export.FORMATS`."""
