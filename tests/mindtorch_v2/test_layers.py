@@ -47,7 +47,7 @@ STAGES = {name: place for place, name in enumerate(PROFILER.split())}
 
 REQUIRED = {"numpy", "ml_dtypes"}
 # Imported inside a function, or under `try`.
-OPTIONAL = {"pandas", "pyarrow", "safetensors", "scipy", "tensorboard", "tensorboardX"}
+OPTIONAL = {"duckdb", "pandas", "pyarrow", "safetensors", "scipy", "tensorboard", "tensorboardX"}
 
 
 class Import(NamedTuple):

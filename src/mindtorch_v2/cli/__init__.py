@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None, prog: str = "mindtorch") -> int:
     if given[0] not in COMMANDS:
         return _unknown(given[0], prog)
     if given[0] in _RUN_PROGRAMS:
-        return _run_program(given, prog)
+        return _run_program(given, prog, arguments is None or prog != "mindtorch")
     return _guarded(given, prog)
 
 
@@ -112,9 +112,11 @@ def _unknown(name: str, prog: str) -> int:
     return WRONG_USE
 
 
-def _run_program(given: list[str], prog: str) -> int:
+def _run_program(given: list[str], prog: str, is_entry: bool) -> int:
     try:
         options = parser_of(given[0], prog).parse_args(given[1:])
+        if is_entry and getattr(options, "torch", False):
+            command("real_torch").restart_with_plain_allocator()
         command(given[0]).check(options)
     except UserError as error:
         return _tell(error, prog)

@@ -41,7 +41,11 @@ def run(options: argparse.Namespace) -> int:
         # Its own folder is not this one's.
         folder = os.path.abspath(options.output or f"{options.pid}.profile")
         wanted = {name: getattr(options, flag) for flag, name in RECORDED.items()}
-        wire.request(options.pid, {"do": "start", "folder": folder, "options": {**wanted, "with_modules": True}})
+        started = wire.request(
+            options.pid, {"do": "start", "folder": folder, "options": {**wanted, "with_modules": True}}
+        )
+        if started.get("misses"):
+            say(f"not recorded: {visible(started['misses'])}")
         say(f"profiling process {options.pid}; `mindtorch attach {options.pid} stop` writes {folder}")
     else:
         with Working("writing"):

@@ -12,6 +12,8 @@ from ..profiler.api.load import load
 from ..profiler.capture.capture import Capture
 from ..profiler.export import FORMATS, write
 from ..profiler.program import SPOOL, TRACE, nested_steps
+from ..profiler.read import torch_windows
+from ..profiler.read.jsonstream import TraceError
 from .terminal import UserError, Working, say
 
 STDIN = "-"
@@ -23,11 +25,24 @@ def read_capture(path: str) -> Capture:
     if path == STDIN:
         return _read_stdin()
     if os.path.isdir(path):
+        if not os.path.exists(os.path.join(path, TRACE)) and torch_windows.files(path):
+            return _read_windows(path)
         # Steps in a spool are as they were announced; those in the trace beside it have been settled.
         return nested_steps(read_capture(_inside(path)))
     if not os.path.exists(path):
         raise UserError(f"no such file: {path}; give {_READABLE}")
     return _load(path, path)
+
+
+def _read_windows(folder: str) -> Capture:
+    """What a program on real torch that was killed has left."""
+    paths = torch_windows.files(folder)
+    say(f"note: {folder} has no {TRACE}, as of a program that was killed; its {len(paths)} whole windows are read")
+    with Working(f"reading {folder}"):
+        try:
+            return nested_steps(torch_windows.read(paths))
+        except TraceError as error:
+            raise UserError(f"cannot read {folder}: {error}") from error
 
 
 def _inside(folder: str) -> str:

@@ -20,7 +20,7 @@ from ..profiler.analyse.units import format_time
 from ..profiler.capture.capture import Capture, Track
 from ..profiler.export.texts import json_encoder, json_text
 from .files import STDIN, read_capture
-from .table import rows_of
+from .table import rows_of, timed_in
 from .terminal import cut, visible
 
 _HOTTEST = 3
@@ -55,6 +55,7 @@ def facts_of(capture: Capture, path: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"file": "stdin" if path == STDIN else path}
     if os.path.isfile(path):
         facts["bytes"] = os.path.getsize(path)
+    facts["timed"] = timed_in(capture)
     facts["program"] = capture.process_name or "unknown"
     facts["began"] = datetime.datetime.fromtimestamp(capture.epoch_ns / 1e9, datetime.timezone.utc).isoformat()
     facts["length"] = format_time(length_us)

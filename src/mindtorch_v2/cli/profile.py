@@ -7,12 +7,18 @@ the spool back.
 
 A step ends where the first optimizer that steps has made its step; the first one begins when the optimizer is made. A
 program that steps a torch.profiler of its own is followed in that instead, and gets its own events too. Without --wait,
---warmup and --steps everything is recorded, from the first line of the program on.
+--warmup and --steps everything is recorded, from the first line of the program on. --step-on names a function instead, in
+the program (`train_step`, `Trainer.step`) or in a module (`package.module:Trainer.step`): a step ends where it returns.
+
+--torch times the installed torch instead of mindtorch_v2, under torch's own profiler. Its windows are written to the folder
+windows/ as they end, so that a program that is killed leaves all earlier ones; a long run without --steps is cut into
+windows at the ends of steps.
 
 examples:
   mindtorch profile train.py --epochs 1
   mindtorch profile --wait 2 --warmup 1 --steps 5 --shapes --memory -o before train.py
   mindtorch profile --stacks --all-threads -m package.train
+  mindtorch profile --torch --wait 100 --steps 5 --repeat 10 train.py
 """
 
 from __future__ import annotations
@@ -26,15 +32,21 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from ..launch.stepping import StepFunction
 from ..profiler import control
 from ..profiler.capture.capture import Capture
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
+from ..profiler.read.torch_windows import FOLDER as WINDOWS
+from ..profiler.record import environment
 from ..profiler.record.endings import guest_handler, interrupts_held
-from . import wire
+from ..profiler.torch_control import TorchControl
+from ..profiler.torch_program import TorchProfile, clean
+from . import real_torch, wire
 from .reporters.table import narrow, with_visible_names
 from .run import add_program, launch, program_of
-from .table import SORTS, rows_of
+from .table import SORTS, rows_of, timed_in
 from .terminal import UserError, Working, say, width_of_terminal, write_whatever_comes
 
 # Flags of the command, and what the profiler calls them.
@@ -67,6 +79,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--active", "--steps", type=_steps, default=0, metavar="N", help="steps recorded then (all that follow)"
     )
+    parser.add_argument(
+        "--repeat",
+        type=_steps,
+        default=1,
+        metavar="N",
+        help="times that waiting, warmup and steps repeat (1; 0: always)",
+    )
+    parser.add_argument("--step-on", metavar="FUNCTION", default="", help="count returns of this function as steps")
+    parser.add_argument("--torch", action="store_true", help="time the installed torch, not mindtorch_v2")
     add_recorded(parser)
     parser.add_argument(
         "--all-threads", action="store_true", help="record every thread and forked worker, not the main thread alone"
@@ -91,6 +112,9 @@ def check(options: argparse.Namespace) -> None:
         )
     if program[0] != "-m" and not os.path.exists(program[0]):
         raise UserError(f"no such program: {program[0]}; give the path of a Python file, or -m and a package")
+    if options.repeat != 1 and not options.active:
+        raise UserError("--repeat needs --steps N, the steps that are recorded each time")
+    options.torch = real_torch.load() if options.torch else None
     try:
         Path(folder_of(options)).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -109,26 +133,46 @@ def folder_of(options: argparse.Namespace) -> str:
 
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(options)
-    profiled = ProgramProfile(
-        Plan(options.wait, options.warmup, options.active),
-        os.path.join(folder, SPOOL),
-        with_modules=True,
-        all_threads=options.all_threads,
-        workers=options.all_threads,
-        **{name: getattr(options, flag) for flag, name in RECORDED.items()},
+    profiled, controls = _prepared(options, folder)
+    timed = (
+        environment.implementation_of({}, live=True) if options.torch is None else f"torch {options.torch.__version__}"
     )
+    say(f"timing {timed}")
+    if options.torch is None and real_torch.installed():
+        say("mindtorch_v2 takes the place of the installed torch; `mindtorch profile --torch` times that")
     say(f"profiling {name_of(options)}; Ctrl-C ends it and keeps the profile, `mindtorch top {os.getpid()}` watches it")
-    with _ended_by_its_signal(), wire.listening(control.answer):
+    step = StepFunction(options.step_on) if options.step_on else None
+    with _ended_by_its_signal(), wire.listening(controls.answer):
         profiled.start()
         try:
             with _unwound_by_sigterm():
-                launch(program_of(options))
+                launch(program_of(options), ours=options.torch is None, step=step)
                 _wait_for_threads()
         finally:
             with interrupts_held("the profile is being written"):
-                control.finish()
+                controls.finish()
                 finish(profiled, options, folder)
     return 0
+
+
+def _prepared(options: argparse.Namespace, folder: str) -> tuple[ProgramProfile | TorchProfile, Any]:
+    """What profiles the program, and what answers questions from outside meanwhile."""
+    plan = Plan(options.wait, options.warmup, options.active, options.repeat)
+    wanted = {name: getattr(options, flag) for flag, name in RECORDED.items()}
+    wanted |= {"all_threads": options.all_threads}
+    clean(folder)
+    if options.torch is not None:
+        theirs = TorchProfile(options.torch, plan, folder, step_on=options.step_on, **wanted)
+        return theirs, TorchControl(options.torch, theirs)
+    ours = ProgramProfile(
+        plan,
+        os.path.join(folder, SPOOL),
+        step_on=options.step_on,
+        with_modules=True,
+        workers=options.all_threads,
+        **wanted,
+    )
+    return ours, control
 
 
 class _Terminated(SystemExit):
@@ -168,7 +212,7 @@ def _wait_for_threads() -> None:
             thread.join()
 
 
-def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -> None:
+def finish(profiled: ProgramProfile | TorchProfile, options: argparse.Namespace, folder: str) -> None:
     """Print the table, write the files, say where they are."""
     write_whatever_comes()
     with Working("working out the profile"):
@@ -191,13 +235,15 @@ def finish(profiled: ProgramProfile, options: argparse.Namespace, folder: str) -
     say(f"recorded {events:,} events{steps}" if events else f"nothing was recorded: {_why_nothing(profiled, options)}")
     for note in capture.notes:
         say(f"note: {note}")
-    names = [TRACE, *([] if options.no_report else [REPORT]), SPOOL]
-    for name in names:
-        say(f"{name.split('.')[0] if name != SPOOL else 'spool'}: {os.path.relpath(os.path.join(folder, name))}")
+    last = (SPOOL, "spool") if options.torch is None else (WINDOWS, WINDOWS)
+    for name, title in ((TRACE, "trace"), *([] if options.no_report else [(REPORT, "report")]), last):
+        say(f"{title}: {os.path.relpath(os.path.join(folder, name))}")
 
 
-def _why_nothing(profiled: ProgramProfile, options: argparse.Namespace) -> str:
+def _why_nothing(profiled: ProgramProfile | TorchProfile, options: argparse.Namespace) -> str:
     """What to do about a profile without events."""
+    if options.step_on and not profiled.steps:
+        return f"the function {options.step_on} never returned; --step-on takes one that the program calls every step"
     if options.wait or options.warmup:
         return (
             f"the program made {profiled.steps} steps, --wait {options.wait} --warmup {options.warmup} asks for more; "
@@ -215,7 +261,7 @@ def _show(capture: Capture, options: argparse.Namespace) -> None:
     if width is not None and len(text.partition("\n")[0].rstrip()) > width:
         rows.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=options.sort != "name")
         text = narrow(rows, rows, width, options.limit)
-    print(text, end="", flush=True)
+    print(f"{text}Timed: {timed_in(capture)}", flush=True)
 
 
 def _write(capture: Capture, options: argparse.Namespace, folder: str) -> None:

@@ -16,8 +16,9 @@ import os
 import sys
 
 from ..launch import launcher
+from ..launch.stepping import StepFunction, StepFunctionMissing
 from . import wire
-from .terminal import UserError
+from .terminal import WRONG_USE, UserError, say
 
 # Loaded when the program is first asked for something; most never are.
 _CONTROL = "mindtorch_v2.profiler.control"
@@ -53,11 +54,15 @@ def program_of(options: argparse.Namespace) -> list[str]:
     return program[1:] if program[:1] == ["--"] else program
 
 
-def launch(program: list[str]) -> None:
+def launch(program: list[str], *, ours: bool = True, step: StepFunction | None = None) -> None:
     """Run the program as `__main__`. Modules are looked for where the user is, as under `python -m`."""
     if program[0] == "-m" and not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
-    launcher.run(program)
+    try:
+        launcher.run(program, ours=ours, step=step)
+    except StepFunctionMissing as error:
+        say(f"{error}; name another with --step-on")
+        raise SystemExit(WRONG_USE) from None
 
 
 def run(options: argparse.Namespace) -> int:

@@ -26,10 +26,11 @@ from ..profiler.analyse.events import View
 from ..profiler.analyse.metrics import Metrics
 from ..profiler.analyse.modules import OUTSIDE, Modules
 from ..profiler.api.lists import EventList, averages_of_views
-from ..profiler.capture.capture import Capture
+from ..profiler.capture.capture import Capture, Kinds
+from ..profiler.record.environment import implementation_of
 from .files import read_capture
 from .reporters.table import FORMATS
-from .terminal import UserError, say
+from .terminal import UserError, say, visible
 
 SORTS = {
     "self": "self_cpu_time_total",
@@ -83,7 +84,16 @@ def run(options: argparse.Namespace) -> int:
     else:
         wanted.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=True)
     print(FORMATS[options.format](whole._like(wanted), options, whole), end="")
+    if options.format == "text":
+        print(f"Timed: {timed_in(capture)}")
+    else:
+        say(f"timed: {timed_in(capture)}")
     return 0
+
+
+def timed_in(capture: Capture) -> str:
+    """Which torch a capture has timed."""
+    return visible(implementation_of(capture.metadata, isinstance(capture.kinds, Kinds)))
 
 
 def _explain_nothing(options: argparse.Namespace, events: int) -> None:

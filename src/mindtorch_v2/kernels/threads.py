@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import os
 from typing import Any
 
+from ..core.machine import THREADS, default_threads
 from .compiled import C
 
 # What libraries call the function; the first one found is that of the BLAS NumPy was built with.
@@ -20,17 +20,9 @@ _BLAS_SETTERS = (
 )
 
 
-def default_threads() -> int:
-    """What the environment asks for, else one thread for each processor this process may run on."""
-    requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if requested.isdecimal() and int(requested) > 0:
-        return int(requested)
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
-
-
 def use_threads(number: int) -> None:
     """Compute with so many threads from now on, matrix products too."""
+    THREADS[0] = number
     if C is not None:
         C.set_threads(number)
     setter = _blas_setter()

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from ..core import missing
 from ..kernels import floating
+from .stepping import StepFunction
 
 PACKAGE = __name__.partition(".")[0]
 # On the path of every child: a `torch` package that installs this hook, and torch's entry for importlib.metadata.
@@ -130,7 +131,7 @@ def _read_script(path: str) -> bytes:
         raise SystemExit(2) from None
 
 
-def _run_script(path: str) -> None:
+def _run_script(path: str, step: StepFunction | None) -> None:
     if os.path.isdir(path) or zipfile.is_zipfile(path):
         _set_first_path(path)
         _fresh_main()
@@ -141,12 +142,25 @@ def _run_script(path: str) -> None:
     main = _fresh_main()
     loader = importlib.machinery.SourceFileLoader("__main__", path)
     main.__dict__.update(__file__=os.path.abspath(path), __cached__=None, __loader__=loader, __spec__=None)
-    exec(compile(source, os.path.abspath(path), "exec", dont_inherit=True), main.__dict__)
+    exec(_compiled(source, os.path.abspath(path), step), main.__dict__)
 
 
-def _run_module(name: str) -> None:
-    _fresh_main()
-    runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+def _compiled(source: bytes, path: str, step: StepFunction | None) -> types.CodeType:
+    if step is not None and not step.module:
+        return step.compiled(source, path)
+    return compile(source, path, "exec", dont_inherit=True)
+
+
+def _run_module(name: str, step: StepFunction | None) -> None:
+    main = _fresh_main()
+    if step is None or step.module:
+        runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+        return
+    _, spec, _ = runpy._get_module_details(name)  # type: ignore[attr-defined]
+    sys.argv[0] = spec.origin
+    main.__dict__.update(__file__=spec.origin, __cached__=None, __loader__=spec.loader, __spec__=spec)
+    main.__dict__["__package__"] = spec.parent
+    exec(_compiled(_read_script(spec.origin), spec.origin, step), main.__dict__)
 
 
 def _run_text(source: str) -> None:
@@ -178,21 +192,25 @@ def _hide_launcher(error: BaseException) -> None:
     sys.excepthook = without_launcher
 
 
-def run(arguments: list[str]) -> None:
-    """Run `script.py [args…]`, `-m module [args…]` or `-c text [args…]` as `__main__`, with torch meaning this package.
+def run(arguments: list[str], *, ours: bool = True, step: StepFunction | None = None) -> None:
+    """Run `script.py [args…]`, `-m module [args…]` or `-c text [args…]` as `__main__`, with torch meaning this package or,
+    if it is not to be `ours`, the installed one. Calls of a function may be counted as steps.
 
     The program's SystemExit and exceptions come out of it, hence exit codes and signals are plain Python's.
     """
-    install()
+    if ours:
+        install()
+    if step is not None and step.module:
+        step.install()
     option, rest = arguments[0], arguments[1:]
     sys.argv[:] = rest if option == "-m" else [option, *rest[1:]] if option == "-c" else arguments
     try:
         if option == "-m":
-            _run_module(sys.argv[0])
+            _run_module(sys.argv[0], step)
         elif option == "-c":
             _run_text(rest[0])
         else:
-            _run_script(sys.argv[0])
+            _run_script(sys.argv[0], step)
     except SystemExit:
         raise
     except BaseException as error:

@@ -18,6 +18,7 @@ from .analyse.metrics import Metrics
 from .analyse.samples import step_intervals
 from .api import run
 from .api.lists import averages_of_views
+from .capture.capture import Capture
 from .capture.window import Window
 from .program import SPOOL, with_metadata, without_own_threads, write_files
 from .record import endings, overhead
@@ -99,23 +100,34 @@ def finish() -> None:
             _stop_and_write()
 
 
+def seconds_of(request: dict[str, Any]) -> float:
+    return min(max(float(request.get("seconds", 1.0)), 0.01), _LONGEST_S)
+
+
 def _hot(request: dict[str, Any]) -> dict[str, Any]:
     """The hottest ops of the seconds that follow: a short window of its own, beside any other."""
-    seconds = min(max(float(request.get("seconds", 1.0)), 0.01), _LONGEST_S)
-    limit = min(int(request.get("limit", 20)), _MOST_ROWS)
+    seconds = seconds_of(request)
     was_recording = bool(RECORDER.sessions)
     window = Window(RecordOptions(all_threads=True))
     threading.Event().wait(seconds)
     recording = window.stop()
     capture = without_own_threads(recording.capture())
+    return {
+        "recording": was_recording,
+        "seconds": (recording.stop_ns - recording.start_ns) / 1e9,
+        **hot_rows(capture, request),
+    }
+
+
+def hot_rows(capture: Capture, request: dict[str, Any]) -> dict[str, Any]:
+    """The hottest ops of a capture of this process, as many as a request asks for."""
+    limit = min(int(request.get("limit", 20)), _MOST_ROWS)
     metrics = Metrics(capture)
     rows = averages_of_views([View(metrics, False)], Grouping(), False, False)
     rows.sort(key=lambda row: -row.self_cpu_time_total)
     return {
         "pid": os.getpid(),
         "program": sys.argv,
-        "recording": was_recording,
-        "seconds": (recording.stop_ns - recording.start_ns) / 1e9,
         "events": len(metrics),
         "steps": len(step_intervals(metrics)[0]),
         "rows": [

@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import step_hooks, tap
+from .api.recover import recover
 from .capture.capture import STEP_PREFIX, Capture, Track
 from .export import write
 from .profiler import _KinetoProfile
 from .record import overhead
 from .record.config import RecordOptions
+from .record.step_clock import METADATA as STEP_CLOCK
+from .record.step_clock import StepClock
 from .report import write_report
 
 Ints = NDArray[np.int64]
@@ -34,18 +37,22 @@ TRACE, REPORT, SPOOL = "trace.json", "report.html", "capture.mtspool"
 
 @dataclass(frozen=True)
 class Plan:
-    """Which steps are recorded: after some that are not and some that only warm the profiler up, so many (0: all)."""
+    """Which steps are recorded: after some that are not and some that only warm the profiler up, so many (0: all), and
+    all that so many times (0: for ever)."""
 
     wait: int = 0
     warmup: int = 0
     active: int = 0
+    repeat: int = 1
 
     def phase(self, step: int) -> str:
-        if step < self.wait:
+        cycle = self.wait + self.warmup + self.active
+        if self.active and self.repeat and step >= cycle * self.repeat:
+            return "done"
+        place = step % cycle if self.active else step
+        if place < self.wait:
             return "wait"
-        if step < self.wait + self.warmup:
-            return "warmup"
-        return "done" if self.active and step >= self.wait + self.warmup + self.active else "active"
+        return "warmup" if place < self.wait + self.warmup else "active"
 
 
 class StepMark(tap.region):
@@ -66,14 +73,17 @@ class StepMark(tap.region):
 class ProgramProfile:
     """Profiles the program that runs between `start` and `finish`."""
 
-    def __init__(self, plan: Plan, spool: str | None = None, **wanted: Any) -> None:
+    def __init__(self, plan: Plan, spool: str | None = None, *, step_on: str = "", **wanted: Any) -> None:
         self.plan = plan
         self.steps = 0
+        # Whether steps are those of a function that the user has named, which announces itself.
+        self._is_named = bool(step_on)
+        self._clock = StepClock()
         self._profile = _KinetoProfile(spool=spool, **wanted)
         # What warms up is recorded by a profile of its own, which keeps nothing.
         self._rehearsal = _KinetoProfile(**{**wanted, "workers": False})
         self._phase = ""
-        self._has_recorded = False
+        self._windows = 0
         self._mark: StepMark | None = None
         # Whose steps count, on which thread.
         self._leader: Any = None
@@ -93,18 +103,24 @@ class ProgramProfile:
         if self._mark is not None:
             # What follows the last step is none.
             self._mark.discard()
+            self._clock.forget()
         self._enter("done")
         inner = self._profile.profiler
-        capture = inner.newest_capture() if self._has_recorded and inner is not None else None
+        capture = inner.newest_capture() if self._windows and inner is not None else None
         self._profile._end_company()
         if capture is None or inner is None:
             return None
+        if self._windows > 1 and self._profile.spool is not None:
+            # The profiler keeps the newest window only, the spool has all.
+            capture = replace(recover(self._profile.spool), notes=capture.notes)
         return nested_steps(without_own_threads(with_metadata(capture, inner.trace_id, inner.metadata)))
 
     # Steps
 
     def _announced(self, source: Any, stepped: bool) -> None:
-        """An optimizer or a profiler of the program is ready or has made a step."""
+        """An optimizer, a profiler of the program or a function it names is ready or has made a step."""
+        if self._is_named and not isinstance(getattr(source, "calls", None), int):
+            return
         is_profiler = hasattr(source, "record_steps")
         leads = (source.record_steps or stepped) if is_profiler else (stepped and self._leader is None)
         if leads and source is not self._leader:
@@ -129,6 +145,7 @@ class ProgramProfile:
         return bool(getattr(self._leader, "record_steps", False))
 
     def _next_step(self) -> None:
+        self._clock.end(self.steps)
         if self._mark is not None:
             self._mark.__exit__()
             self._mark = None
@@ -137,6 +154,8 @@ class ProgramProfile:
         self._open_mark()
 
     def _open_mark(self) -> None:
+        if self._phase == "active":
+            self._clock.begin()
         if not self._marks_itself and self._phase in ("warmup", "active"):
             self._mark = StepMark(self.steps)
             self._mark.__enter__()
@@ -150,13 +169,15 @@ class ProgramProfile:
         if self._phase == "warmup":
             self._rehearsal.stop_trace()
         elif self._phase == "active":
+            self._profile.add_metadata_json(STEP_CLOCK, self._clock.text())
             self._profile.stop_trace()
-            self._has_recorded = True
+            self._windows += 1
         self._phase = phase
         if phase == "warmup":
             self._rehearsal.prepare_trace()
             self._rehearsal.start_trace()
         elif phase == "active":
+            self._profile.profiler = None
             self._profile.prepare_trace()
             self._profile.start_trace()
 
@@ -178,7 +199,8 @@ def nested_steps(capture: Capture) -> Capture:
     A step is announced from within the functions that make it: it lasts until those return that are of this step alone,
     and begins inside those that go on over several.
     """
-    return replace(capture, tracks=[_with_nested_steps(track, capture.kinds) for track in capture.tracks])
+    tracks = [track if track.device_type else _with_nested_steps(track, capture.kinds) for track in capture.tracks]
+    return replace(capture, tracks=tracks)
 
 
 def _with_nested_steps(track: Track, kinds: Any) -> Track:

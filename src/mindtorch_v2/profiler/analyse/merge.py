@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capture.capture import STEP_PREFIX, Capture, Kind, Track
+from ..capture.capture import SEEN, STEP_PREFIX, Capture, Kind, Track
+from ..record import step_clock
 from ..record.config import RecordOptions
 from .metrics import Metrics
 from .samples import step_intervals
@@ -92,6 +93,63 @@ def merge(captures: Sequence[Capture], labels: Sequence[str], *, align: str = CL
         notes=[f"{label}: {note}" for capture, label in zip(captures, labels) for note in capture.notes],
         memory_roles=np.concatenate(memory_roles),
     )
+
+
+def joined(captures: Sequence[Capture]) -> Capture:
+    """One capture of several windows of one program: each thread goes on from window to window."""
+    merged = merge(captures, [capture.process_name for capture in captures])
+    originals = [(place, track) for place, capture in enumerate(captures) for track in capture.tracks]
+    links = np.cumsum([0, *(_largest_link(capture) for capture in captures)]).tolist()
+    threads: dict[tuple[Any, ...], list[Track]] = {}
+    for (place, original), track in zip(originals, merged.tracks):
+        key = (original.pid, original.native_id, original.device_type, original.device_index)
+        back = replace(
+            track,
+            pid=original.pid,
+            process_name=original.process_name,
+            # A block of memory may outlive the window it was allocated in; what launched work on a device is in its own.
+            address=track.address - (place << _ADDRESS_BITS),
+            link=None if track.link is None else track.link + np.sign(track.link) * links[place],
+        )
+        threads.setdefault(key, []).append(back)
+    first = captures[0]
+    metadata = {**first.metadata, step_clock.METADATA: step_clock.joined([part.metadata for part in captures])}
+    return replace(
+        merged,
+        tracks=[_one_track(parts, index) for index, parts in enumerate(threads.values(), 1)],
+        pid=first.pid,
+        process_name=first.process_name,
+        metadata=metadata,
+        notes=list(dict.fromkeys(note for capture in captures for note in capture.notes)),
+        memory_roles=np.concatenate([np.zeros((0, len(SEEN)), np.int64), *_roles_over_windows(captures)]),
+    )
+
+
+def _largest_link(capture: Capture) -> int:
+    return max(
+        (int(np.abs(track.link).max(initial=0)) for track in capture.tracks if track.link is not None), default=0
+    )
+
+
+def _roles_over_windows(captures: Sequence[Capture]) -> list[NDArray[np.int64]]:
+    shifts = _shifts(captures, CLOCK)
+    return [capture.memory_roles + np.array([shift, 0, 0, 0, 0]) for capture, shift in zip(captures, shifts)]
+
+
+def _one_track(parts: list[Track], index: int) -> Track:
+    """Parts of one thread, in order of time, as one."""
+
+    def column(name: str) -> Any:
+        found = [getattr(part, name) for part in parts if getattr(part, name) is not None]
+        return np.concatenate(found) if found else None
+
+    names = ("start_ns", "end_ns", "kind", "seq", "inputs", "stack", "memory_ns", "nbytes", "address")
+    links = None
+    if any(part.link is not None for part in parts):
+        none = [np.zeros(len(part), np.int64) for part in parts]
+        links = np.concatenate([empty if part.link is None else part.link for part, empty in zip(parts, none)])
+    columns = {name: column(name) for name in (*names, "device_memory", "arrows")}
+    return replace(parts[0], index=index, link=links, **columns)
 
 
 def stragglers(captures: Sequence[Capture], labels: Sequence[str]) -> list[Straggling]:

@@ -6,6 +6,7 @@ import os
 
 from ..capture.spoolfile import is_spool
 from ..read.kineto import read_chrome
+from ..read.torch_windows import with_modules
 from .recover import recover
 from .trace import Trace
 
@@ -16,4 +17,4 @@ def load(path: str | os.PathLike[str]) -> Trace:
     What comes back is a `Capture` with `events()`, `key_averages()` and `export()`. A file that cannot be understood
     gives a TraceError with the position; `notes` say what was left out.
     """
-    return recover(path) if is_spool(path) else Trace.of(read_chrome(path))
+    return recover(path) if is_spool(path) else Trace.of(with_modules(read_chrome(path)))

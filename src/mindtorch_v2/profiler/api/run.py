@@ -25,6 +25,7 @@ from ..capture.spool import Spool
 from ..capture.window import Recording, Window, process_name
 from ..export.chrome import CATEGORIES, write_trace
 from ..read.children import Family
+from ..record import environment
 from ..record.background import Export
 from ..record.config import (
     ProfilerActivity,
@@ -48,6 +49,17 @@ DEVICES = {
     "mtia": ProfilerActivity.MTIA,
     "hpu": ProfilerActivity.HPU,
 }
+
+
+def _warn_of_other_torch(recording: Recording) -> None:
+    """Say so where nothing was recorded because the ops were real torch's."""
+    version = environment.installed_torch()
+    if version and not recording.has_ops():
+        warnings.warn(
+            f"this profiler of mindtorch_v2 has recorded no op: it sees none of torch {version}, which is loaded here too. "
+            "Use torch.profiler.profile() for torch's ops, or `mindtorch profile --torch script.py`",
+            stacklevel=5,
+        )
 
 
 @dataclass
@@ -125,7 +137,7 @@ class profile:
         self.trace_id = ""
         # What an execution trace calls the same regions; see `export.chrome.write_trace`.
         self.record_ids: Mapping[int, tuple[Sequence[int], Sequence[int], Sequence[int]]] = {}
-        self.metadata: dict[str, str] = {}
+        self.metadata: dict[str, str] = {environment.METADATA: environment.environment_text()}
         self.profiling_start_time_ns = 0
         self.profiling_end_time_ns = 0
         self.profiler_kind = ProfilerState.KINETO
@@ -236,6 +248,7 @@ class profile:
             window, self._window = self._window, None
             # The newest cycle comes first.
             self._recordings.insert(0, window.stop())
+            _warn_of_other_torch(self._recordings[0])
             if self._own_family is not None:
                 self._own_family.close()
             if self._spool is not None:

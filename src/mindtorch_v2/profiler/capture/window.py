@@ -15,10 +15,13 @@ from ..record.config import RecordOptions
 from ..record.frames import COLLECTIONS, TRACER, StackReader
 from ..record.memory_roles import RoleLog
 from ..record.recorder import PYTHON_EVENTS, RECORDER, LaneRecord, Session
-from .capture import MEMORY_KIND, Capture, Kinds, take_ids
+from .capture import CPU_OP, MEMORY_KIND, Capture, Kinds, take_ids
 from .spool import MEMORY, ROLES, ROWS, Spool, SpoolWindow, main_thread_id
 from .stored import StoredRows, memory_roles_of, read_rows
 from .tracks import bounds_of, track_of
+
+# So many rows hold operators.
+_MANY = 10_000
 
 
 class Others(Protocol):
@@ -63,6 +66,16 @@ class Recording:
             if self._capture is None:
                 self._capture = self._read()
         return self._capture
+
+    def has_ops(self) -> bool:
+        """Whether any operator was recorded."""
+        rows = sum(chunk.count for record in self._records for chunk in record.rows)
+        if rows > _MANY or (self._spooled is not None and self._spooled.written > _MANY):
+            return True
+        capture = self.capture()
+        return any(
+            capture.kinds[kind].category == CPU_OP for track in capture.tracks for kind in set(track.kind.tolist())
+        )
 
     def _read(self) -> Capture:
         session = self._session

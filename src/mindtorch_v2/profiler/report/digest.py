@@ -6,7 +6,6 @@ It decides what the page is told; how it is packed and drawn is not known here.
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import time
 from dataclasses import asdict
@@ -23,7 +22,8 @@ from ..advise.summary import SORTS, sort_of, summarise, window_of
 from ..analyse import tree
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture, Kinds
-from ..record import overhead
+from ..record import environment as where
+from ..record import overhead, step_clock
 from . import allocations
 from .comparison import compare
 from .pack import Packer
@@ -188,19 +188,19 @@ class Digest:
 
 
 def environment(capture: Capture) -> dict[str, str]:
-    """The machine and the program, as far as they are known: this process's own, or what a trace says of itself."""
+    """What was timed and where, as far as it is known: this process's own, or what a trace says of itself."""
+    is_live = isinstance(capture.kinds, Kinds) and capture.pid == os.getpid()
+    said = where.environment() if is_live and not where.stated(capture.metadata) else where.stated(capture.metadata)
     found = {
+        "Timed": where.implementation_of(capture.metadata, is_live),
         "Recorded": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(capture.epoch_ns / 1e9)),
         "Process": f"{capture.process_name} {capture.pid}",
+        **{str(key).capitalize(): _text(value) for key, value in said.items() if key != "implementation"},
     }
-    if isinstance(capture.kinds, Kinds) and capture.pid == os.getpid():
-        found["Python"] = platform.python_version()
-        found["NumPy"] = np.__version__
-        found["Platform"] = platform.platform()
-        found["Processors"] = str(os.cpu_count())
+    if is_live:
         found["Command"] = " ".join([os.path.basename(sys.executable), *sys.argv])
     for key, value in capture.metadata.items():
-        if key != overhead.METADATA:
+        if key not in (overhead.METADATA, where.METADATA, step_clock.METADATA):
             found.setdefault(str(key), _text(value))
     return {key: value[:_LONGEST_TEXT] for key, value in found.items()}
 

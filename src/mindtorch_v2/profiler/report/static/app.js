@@ -18,7 +18,8 @@ class App {
     this.shown = VIEWS.filter(([name]) => name !== "diff" || model.header.diff);
     this.tabs = document.getElementById("tabs");
     this.main = document.getElementById("view");
-    document.getElementById("title").textContent = model.header.title;
+    const timed = el("small", { class: "timed", title: "The implementation of torch that ran" }, ` ${model.header.environment.Timed ?? ""}`);
+    document.getElementById("title").append(model.header.title, timed);
     this.tabs.append(...this.shown.map(([name, title]) => el("a", {
       role: "tab", id: `tab-${name}`, href: `#${name}`, "aria-controls": "view", onkeydown: (press) => this.onTabKey(press),
     }, title)));
