@@ -261,7 +261,7 @@ def _show(capture: Capture, options: argparse.Namespace) -> None:
     if width is not None and len(text.partition("\n")[0].rstrip()) > width:
         rows.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=options.sort != "name")
         text = narrow(rows, rows, width, options.limit)
-    print(f"{text}Timed: {timed_in(capture)}", flush=True)
+    print(f"{text}Timed: {timed_in(capture)}" if rows else text, end="\n" if rows else "", flush=True)
 
 
 def _write(capture: Capture, options: argparse.Namespace, folder: str) -> None:

@@ -102,11 +102,13 @@ def test_a_program_runs_on_real_torch_and_leaves_table_trace_and_report(tmp_path
     done = mindtorch(tmp_path, "profile", "--torch", "-o", "out", "program.py", "4", "0")
     assert done.returncode == 0, done.stderr
     assert f"trained on {torch.__version__}" in done.stdout
-    assert "aten::addmm" in done.stdout and f"Timed: torch {torch.__version__}" in done.stdout
+    assert "aten::addmm" in done.stdout
+    assert f"Timed: torch {torch.__version__}" in done.stdout
     assert done.stderr.startswith(f"mindtorch: timing torch {torch.__version__}\n")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"trace.json", "report.html", "windows"}
     facts = info.facts_of(files.read_capture(str(tmp_path / "out")), "")
-    assert facts["steps"] == 4 and facts["timed"] == f"torch {torch.__version__}"
+    assert facts["steps"] == 4
+    assert facts["timed"] == f"torch {torch.__version__}"
 
 
 def test_a_killed_program_leaves_the_windows_that_had_ended(tmp_path: Path) -> None:
@@ -128,9 +130,13 @@ def test_steps_are_the_first_optimizers_and_the_one_under_way_is_none(tmp_path: 
     torch.ones(2)
     capture = finished(profiled)
     assert profiled.steps == 3
-    assert [name for name in names(capture) if name.startswith("ProfilerStep#")] == [f"ProfilerStep#{n}" for n in range(3)]
+    assert [name for name in names(capture) if name.startswith("ProfilerStep#")] == [
+        f"ProfilerStep#{n}" for n in range(3)
+    ]
     clock = step_clock.stated(capture.metadata)
-    assert clock["step"].tolist() == [0, 1, 2] and (clock["wall_ns"] > 0).all() and (clock["cpu_ns"] > 0).all()
+    assert clock["step"].tolist() == [0, 1, 2]
+    assert (clock["wall_ns"] > 0).all()
+    assert (clock["cpu_ns"] > 0).all()
 
 
 def test_modules_are_there_with_their_paths_also_beside_torchs_own_events_of_them(tmp_path: Path) -> None:
@@ -157,10 +163,12 @@ def test_shapes_memory_and_devices_are_recorded_when_asked_for(tmp_path: Path) -
     profiled.start()
     Training().step(2)
     capture = finished(profiled)
-    assert capture.options.shapes and capture.options.memory
+    assert capture.options.shapes
+    assert capture.options.memory
     assert sum(len(track.nbytes) for track in capture.tracks) > 0
     said = capture.metadata["environment"]
-    assert said["implementation"] == f"torch {torch.__version__}" and said["devices"][0] == "cpu"
+    assert said["implementation"] == f"torch {torch.__version__}"
+    assert said["devices"][0] == "cpu"
     assert said["threads"] == torch.get_num_threads()
 
 
@@ -213,7 +221,8 @@ def test_nothing_is_left_in_torch(tmp_path: Path) -> None:
     profiled.finish()
     assert (torch.optim.Optimizer.__init__, torch.autograd.profiler.profile._prepare_trace) == before
     module = torch.nn.modules.module
-    assert not module._global_forward_hooks and not module._global_forward_pre_hooks
+    assert not module._global_forward_hooks
+    assert not module._global_forward_pre_hooks
 
 
 def test_a_program_that_waits_is_attached_to_on_its_main_thread(tmp_path: Path) -> None:
@@ -239,7 +248,8 @@ def test_a_program_that_waits_is_attached_to_on_its_main_thread(tmp_path: Path) 
     assert profiled.finish() is None
     assert "other than the main one" in str(answers[0]["misses"])
     capture = files.read_capture(str(tmp_path / "attached"))
-    assert len(step_intervals(Metrics(capture))[0]) >= 3 and capture.options.shapes
+    assert len(step_intervals(Metrics(capture))[0]) >= 3
+    assert capture.options.shapes
 
 
 def test_where_the_main_thread_is_busy_all_threads_are_recorded_and_what_is_missing_is_said(tmp_path: Path) -> None:
@@ -269,9 +279,9 @@ def test_attaching_to_a_program_that_is_recorded_says_when_it_can_be(tmp_path: P
 
 
 def test_our_profiler_around_real_torchs_ops_says_that_it_records_none() -> None:
-    with pytest.warns(UserWarning, match=r"recorded no op: it sees none of torch 2\.13.*mindtorch profile --torch"):
-        with mindtorch_v2.profiler.profile():
-            torch.ones(2) + 1
+    told = r"recorded no op: it sees none of torch 2\.13.*mindtorch profile --torch"
+    with pytest.warns(UserWarning, match=told), mindtorch_v2.profiler.profile():
+        torch.ones(2) + 1
 
 
 def test_our_profiler_around_our_ops_says_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture
+from ..record import environment
 from ..record.config import TRACE_FLAGS
 from .chrome import write_trace
 from .collapsed import write_collapsed
@@ -31,7 +32,9 @@ class Format(NamedTuple):
 def write_chrome(capture: Capture, path: Path) -> None:
     """Write a capture as a Chrome trace, with the metadata it has; `.gz` is compressed."""
     flags = {flag: "1" for flag, option in TRACE_FLAGS.items() if getattr(capture.options, option)}
-    metadata = flags | {key: json_text(value) for key, value in capture.metadata.items() if key != "trace_id"}
+    said = {key: json_text(value) for key, value in capture.metadata.items() if key != "trace_id"}
+    # In the order in which a profiler says it.
+    metadata = {key: text for key, text in said.items() if key == environment.METADATA} | flags | said
     write_trace(Metrics(capture, echoes=True), path, str(capture.metadata.get("trace_id", "")), metadata)
 
 

@@ -23,6 +23,7 @@ def environment(implementation: str = "", threads: int = 0, devices: list[str] |
     return {
         "implementation": implementation or f"{OURS} on NumPy {np.__version__}",
         "python": platform.python_version(),
+        "numpy": np.__version__,
         "platform": platform.platform(),
         "processor": machine.processor_name(),
         "processors": machine.processors(),

@@ -31,6 +31,7 @@ from .pack import Packer
 Ints = NDArray[np.int64]
 
 _LONGEST_TEXT = 400
+_TITLES = {"numpy": "NumPy"}
 # Marks that change the direction of text.
 _TURNING = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
 # What people call devices, by torch's number of their type.
@@ -195,7 +196,11 @@ def environment(capture: Capture) -> dict[str, str]:
         "Timed": where.implementation_of(capture.metadata, is_live),
         "Recorded": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(capture.epoch_ns / 1e9)),
         "Process": f"{capture.process_name} {capture.pid}",
-        **{str(key).capitalize(): _text(value) for key, value in said.items() if key != "implementation"},
+        **{
+            _TITLES.get(key, str(key).capitalize()): _text(value)
+            for key, value in said.items()
+            if key != "implementation"
+        },
     }
     if is_live:
         found["Command"] = " ".join([os.path.basename(sys.executable), *sys.argv])
