@@ -5,6 +5,8 @@ side are joined by commas (or given with repeated --before and --after). A sampl
 stack in one step; without steps it is a capture, or a single call. What all of them share, the pace of the machine, is
 taken out and reported by itself. A change counts when it exceeds --smallest-effect by more than chance explains
 (rank test, Holm's correction), so that equal runs raise an alarm less than once in a hundred comparisons.
+Where all captures have work on GPUs or other devices its time is compared, under the ops and modules that asked for it, with
+the kernels of both sides below each op, so that devices of two vendors can be compared; --time cpu compares the host's.
 
 --fail-over P makes it a gate: exit code 1 if anything is slower by P or more, or has appeared and takes P or more of the
 time; 3 if there was nothing to measure. More steps or captures a side find smaller changes.
@@ -38,6 +40,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--after", dest="more_after", action="append", default=[], metavar="FILE", help="one more of B")
     parser.add_argument("--by", default="op", choices=GROUPINGS, help="what is compared (op)")
+    parser.add_argument(
+        "--time",
+        choices=("cpu", "device"),
+        help="whose time is compared (that of devices where all captures have some)",
+    )
     parser.add_argument("--fail-over", type=share, metavar="P", help="fail if anything is slower by P, as in 10%%")
     parser.add_argument(
         "--smallest-effect", type=share, default=Rules.smallest_effect, metavar="P", help="the least change (2%%)"
@@ -93,7 +100,8 @@ def _compare(before: list[Capture], after: list[Capture], options: argparse.Name
     rules = Rules(options.smallest_effect, smallest_share=options.smallest_share)
     with Working("comparing"):
         try:
-            return compare(before, after, by=options.by, rules=rules)
+            on_device = None if options.time is None else options.time == "device"
+            return compare(before, after, by=options.by, rules=rules, on_device=on_device)
         except NothingRecorded as error:
             raise UserError(str(error)) from error
 

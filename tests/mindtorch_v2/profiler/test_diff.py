@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import synthetic_captures as synthetic
+from device_traces import DeviceTrace
+from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.analyse import diff
 from mindtorch_v2.profiler.analyse.diff import Diff, Rules, compare
 from mindtorch_v2.profiler.analyse.samples import NothingRecorded
+from mindtorch_v2.profiler.capture.capture import Capture
 from synthetic_captures import COSTS_NS, NAMES, OPS, capture_of, durations
 
 PAIRS = 200
@@ -202,3 +207,35 @@ def test_noise_of_the_synthetic_runs_is_what_it_says() -> None:
     between = np.median(runs, axis=(1, 2)).std()
     assert 0.02 < between < 0.06
     assert synthetic.STEPS == 50
+
+
+def device_side(path: Path, vendor: str, length: float, steps: int) -> Capture:
+    """Steps of two ops; kernels of the second one, named after the vendor, take `length` and a little more or less."""
+    trace = DeviceTrace(vendor)
+    for step in range(steps):
+        begin = step * 1000.0
+        trace.annotation(f"ProfilerStep#{step}", begin, 900.0)
+        copy = trace.op("aten::copy_", begin + 10, 20.0)
+        trace.launch("kernel", f"{vendor}_copy", begin + 15, begin + 20, 50.0 + step % 3, copy)
+        mm = trace.op("aten::mm", begin + 100, 20.0)
+        trace.launch("kernel", f"{vendor}_gemm", begin + 105, begin + 110, length + step % 3, mm)
+    trace.work("kernel", "early", 1.0, 5.0, 1)
+    return load(trace.write(path / f"{vendor}.json"))
+
+
+def test_devices_of_two_vendors_are_compared_by_op_with_steps_as_samples(tmp_path: Path) -> None:
+    found = compare([device_side(tmp_path, "cuda", 100.0, 12)], [device_side(tmp_path, "rocm", 200.0, 12)])
+    assert (found.on_device, found.per) == (True, "step")
+    mm = found.names.index("aten::mm")
+    assert (found.verdict[mm], found.before.self_ns[mm], found.after.self_ns[mm]) == ("slower", 101_000, 201_000)
+    assert found.kernels_of(mm) == ([("cuda_gemm", 101_000.0)], [("rocm_gemm", 201_000.0)])
+    assert found.verdict[found.names.index("aten::copy_")] == "same"
+    assert set(found.names) == {"aten::mm", "aten::copy_", "(no operator)"}
+
+
+def test_time_of_the_host_is_compared_where_it_is_asked_for(tmp_path: Path) -> None:
+    sides = [device_side(tmp_path, "cuda", 100.0, 12)], [device_side(tmp_path, "rocm", 200.0, 12)]
+    found = compare(*sides, on_device=False)
+    assert not found.on_device
+    mm = found.names.index("aten::mm")
+    assert found.before.self_ns[mm] == found.after.self_ns[mm] == 18_000

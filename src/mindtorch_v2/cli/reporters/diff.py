@@ -10,6 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from ...profiler.analyse.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Diff
+from ...profiler.analyse.samples import CALL
 from ...profiler.analyse.units import format_memory, format_time
 from ...profiler.export.texts import json_encoder
 from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, cut, paint, visible, width_of_terminal
@@ -22,6 +23,8 @@ _NAME_WIDTH, _LEAST_NAME_WIDTH = 60, 24
 _DISPENSABLE = ("Total before", "Total after", "Memory", "95 %", "Calls")
 # From this factor on a change is shown as a multiple.
 _MULTIPLE = 10
+# Kernels shown of each side of an op.
+_KERNELS = 3
 _json = json_encoder(indent=1)
 # What XML 1.0 cannot hold.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,6 +34,10 @@ def _chosen(diff: Diff, options: argparse.Namespace) -> list[int]:
     """The rows to show, by verdict, those that moved most first; then what is only called more or less often."""
     wanted = VERDICTS if options.all else tuple(verdict for verdict in VERDICTS if verdict not in (SAME, UNCLEAR))
     rows = [place for verdict in wanted for place in diff.of(verdict)]
+    if diff.on_device and diff.per == CALL:
+        # Calls of an op differ by their shapes, so that few changes of one run of each device are sure: show what there is.
+        large = diff.share >= diff.rules.smallest_share
+        rows += [place for place in diff.of(UNCLEAR, SAME) if large[place] and place not in rows]
     rows += [place for place in diff.recounted if place not in rows]
     return rows[: max(options.limit, 0)]
 
@@ -82,11 +89,11 @@ def _has_memory(diff: Diff) -> bool:
 def summary(diff: Diff) -> list[str]:
     """What a reader must know before the rows."""
     first, second, overall = diff.before, diff.after, diff.overall
+    what = f"{len(diff)} {diff.by}s with time on devices" if diff.on_device else f"{len(diff)} {diff.by}s"
     lines = [
-        f"{len(diff)} {diff.by}s; samples: {first.samples} and {second.samples} {diff.per}s "
-        f"in {first.runs} and {second.runs} runs"
+        f"{what}; samples: {first.samples} and {second.samples} {diff.per}s in {first.runs} and {second.runs} runs"
         if diff.per != "call"
-        else f"{len(diff)} {diff.by}s; samples: single calls, as there are fewer than 3 steps a side",
+        else f"{what}; samples: single calls, as there are fewer than 3 steps a side",
         f"the whole: {percent(overall.change)} ({_interval(overall.low, overall.high)}), {overall.verdict}",
     ]
     if abs(diff.pace) >= 0.001:
@@ -117,7 +124,20 @@ def text(diff: Diff, options: argparse.Namespace) -> str:
         ]
         line = "  ".join(padded).rstrip()
         lines.append(paint(line, BOLD if number == 0 else _COLOURS[cells[0]]))
+        if number and diff.on_device:
+            indent = " " * (widths[0] + 4)
+            lines += [paint(f"{indent}{line}", DIM) for line in _kernels(diff, rows[number - 1])]
     return "\n".join(lines) + "\n"
+
+
+def _kernels(diff: Diff, place: int) -> list[str]:
+    """The longest kernels of an op on both sides, as lines."""
+    marks = ("before", "after")
+    rows = [(mark, *row) for mark, side in zip(marks, diff.kernels_of(place)) for row in side[:_KERNELS]]
+    width = (width_of_terminal() or 120) - 34
+    return [
+        f"{mark:<6}  {format_time(time / 1000):>10}  {cut(visible(name), max(width, 20))}" for mark, name, time in rows
+    ]
 
 
 def _fitting(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -152,6 +172,7 @@ def as_json(diff: Diff, options: argparse.Namespace) -> str:
     found: dict[str, Any] = {
         "by": diff.by,
         "per": diff.per,
+        "time": "device" if diff.on_device else "cpu",
         "samples": [diff.before.samples, diff.after.samples],
         "runs": [diff.before.runs, diff.after.runs],
         "pace": diff.pace,
@@ -168,6 +189,9 @@ def _row(diff: Diff, place: int) -> dict[str, Any]:
     for side in ("before", "after"):
         for field in ("count", "self_ns", "total_ns", "memory"):
             row[f"{field}_{side}"] = _number(getattr(getattr(diff, side), field)[place])
+    if diff.on_device and diff.by == "op":
+        for side, kernels in zip(("before", "after"), diff.kernels_of(place)):
+            row[f"kernels_{side}"] = [{"name": name, "ns": time} for name, time in kernels]
     return row
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..capture.capture import Capture
 from . import statistics
-from .samples import CALL, CAPTURE, GROUPINGS, STEP, Names, Usage, usage_of
+from .samples import CALL, CAPTURE, GROUPINGS, STEP, Names, Usage, has_device_work, kernels_by_op, usage_of
 from .statistics import Floats, Ints, Location
 
 SAME, SLOWER, FASTER, APPEARED, DISAPPEARED, UNCLEAR = "same", "slower", "faster", "appeared", "disappeared", "unclear"
@@ -102,6 +102,9 @@ class Diff:
     # How much slower everything ran together on the second side; taken out of `change`.
     pace: float
     overall: Change
+    # Whether times are those of devices; then by op the kernels that it launched, with nanoseconds of each, a side each.
+    on_device: bool = False
+    kernels: tuple[dict[str, list[tuple[str, float]]], ...] = ({}, {})
 
     def __len__(self) -> int:
         return len(self.names)
@@ -111,6 +114,15 @@ class Diff:
         found = np.flatnonzero(np.isin(self.verdict, verdicts))
         moved = np.abs(self.after.self_ns - self.before.self_ns)[found]
         return [int(place) for place in found[np.argsort(-moved, kind="stable")]]
+
+    def kernels_of(self, place: int) -> tuple[list[tuple[str, float]], ...]:
+        """The kernels of an op on both sides, longest first, with what each takes of the time of that side."""
+        found = []
+        for kernels, side in zip(self.kernels, (self.before, self.after)):
+            rows = kernels.get(self.names[place], [])
+            whole = sum(time for _, time in rows)
+            found.append([(name, time * float(side.self_ns[place]) / whole) for name, time in rows if whole])
+        return tuple(found)
 
     @property
     def judged(self) -> int:
@@ -145,16 +157,33 @@ class Diff:
         return found
 
 
-def compare(before: Sequence[Capture], after: Sequence[Capture], *, by: str = "op", rules: Rules | None = None) -> Diff:
-    """Compare captures of two sides, one or more each, by op, module or stack."""
+def compare(
+    before: Sequence[Capture],
+    after: Sequence[Capture],
+    *,
+    by: str = "op",
+    rules: Rules | None = None,
+    on_device: bool | None = None,
+) -> Diff:
+    """Compare captures of two sides, one or more each, by op, module or stack.
+
+    Where all of them have work on devices its time is compared, under the ops that asked for it, unless `on_device` says
+    otherwise.
+    """
     if by not in GROUPINGS:
         raise ValueError(f"by should be one of {', '.join(GROUPINGS)}, got {by!r}")
     if not before or not after:
         raise ValueError("compare() needs at least one capture a side")
     names = Names()
-    both = [[usage_of(capture, by, names) for capture in side] for side in (before, after)]
+    if on_device is None:
+        on_device = all(has_device_work(capture) for capture in (*before, *after))
+    both = [[usage_of(capture, by, names, on_device) for capture in side] for side in (before, after)]
     sides = [[usage.widened(len(names)) for usage in side] for side in both]
-    return _judge(by, list(names.numbers), _Samples(sides[0], sides[1]), rules or Rules())
+    found = _judge(by, list(names.numbers), _Samples(sides[0], sides[1]), rules or Rules())
+    if not on_device:
+        return found
+    kernels = tuple(kernels_by_op(side[0]) for side in (before, after)) if by == "op" else ({}, {})
+    return replace(found, on_device=True, kernels=kernels)
 
 
 class _Samples:

@@ -1,4 +1,4 @@
-"""What each op, module or stack took, once for every step: the columns that a comparison of runs works on.
+"""What each op, module or stack took in every step, on the CPU or on devices: the columns that a comparison of runs works on.
 
 It sums; it does not test or judge.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..capture.capture import STEP_PREFIX, Capture
 from . import tree
+from .devices.operators import launched_time
+from .devices.work import Work
 from .metrics import Metrics
-from .modules import Modules
+from .modules import OUTSIDE, Modules
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -25,6 +28,8 @@ GROUPINGS = ("op", "module", "stack")
 # Calls of one group that are looked at where calls are the samples; more tell nothing new.
 _MOST_CALLS = 512
 _STACK_DEPTH = 3
+# What work on devices that no op asked for is called.
+NO_OP = "(no operator)"
 _LINE = re.compile(r"\(\d+\)")
 
 
@@ -151,12 +156,33 @@ def _stack_name(op: str, stack: Sequence[str]) -> str:
 _GROUPS: dict[str, Callable[[Metrics, Names], Ints]] = {"op": _by_op, "module": _by_module, "stack": _by_stack}
 
 
-def usage_of(capture: Capture, by: str, names: Names) -> Usage:
-    """Sum up a capture by step and group."""
+def has_device_work(capture: Capture) -> bool:
+    """Whether something ran on a device."""
+    return any(track.device_type for track in capture.tracks) and len(Work(Metrics(capture))) > 0
+
+
+def kernels_by_op(capture: Capture) -> dict[str, list[tuple[str, float]]]:
+    """By op the kernels that it launched, with the nanoseconds of each, longest first."""
+    work = Work(Metrics(capture))
+    kinds = np.where(work.op >= 0, work.metrics.kind[work.op], -1)
+    pairs, which = np.unique(np.stack([kinds, work.kind], axis=1), axis=0, return_inverse=True)
+    times = np.bincount(which.reshape(-1), weights=work.total_ns, minlength=len(pairs))
+    found: dict[str, list[tuple[str, float]]] = {}
+    for number in np.argsort(-times, kind="stable").tolist():
+        op, kernel = pairs[number].tolist()
+        name = work.metrics.kind_of(op).label if op >= 0 else NO_OP
+        found.setdefault(name, []).append((work.metrics.kind_of(kernel).name, float(times[number])))
+    return found
+
+
+def usage_of(capture: Capture, by: str, names: Names, on_device: bool = False) -> Usage:
+    """Sum up a capture by step and group: time on the CPU, or that of devices by the ops that asked for it."""
     metrics = Metrics(capture)
     if not len(metrics):
         nothing = np.zeros((0, len(names)))
         return Usage(nothing, nothing, nothing, nothing, nothing, False)
+    if on_device:
+        return _device_usage(Work(metrics), by, names)
     group = _GROUPS[by](metrics, names)
     shown, parent, self_ns = ~metrics.is_python & ~metrics.is_mark, metrics.parent, metrics.self_ns
     if metrics.is_python.any():
@@ -167,15 +193,44 @@ def usage_of(capture: Capture, by: str, names: Names) -> Usage:
     if not steps:
         step[:] = 0
     kept = np.flatnonzero(shown & (step >= 0))
-    rows, width = max(steps, 1), len(names)
-    cell = step[kept] * width + group[kept]
+    figures = (self_ns[kept], metrics.total_ns[kept], metrics.self_memory[kept])
+    return _summed(step[kept], group[kept], figures, steps, len(names))
 
-    def table(values: NDArray[np.generic] | None) -> Floats:
-        weights = None if values is None else values[kept]
-        return np.bincount(cell, weights=weights, minlength=rows * width).astype(np.float64).reshape(rows, width)
 
-    calls = _calls(group[kept], self_ns[kept], width)
-    return Usage(table(self_ns), table(metrics.total_ns), table(None), table(metrics.self_memory), calls, steps > 0)
+def _device_usage(work: Work, by: str, names: Names) -> Usage:
+    """Ops that asked for work on devices with the time of it, and what nobody asked for as a group of its own."""
+    metrics = work.metrics
+    tied, loose = work.op >= 0, np.flatnonzero(work.op < 0)
+    ops = np.unique(work.op[tied])
+    local = Names()
+    used, group = np.unique(_GROUPS[by](metrics, local)[ops], return_inverse=True)
+    labels = list(local.numbers)
+    group = np.array([names.number(labels[number]) for number in used.tolist()], np.int64)[group.reshape(-1)]
+    own = np.bincount(work.op[tied], weights=work.total_ns[tied], minlength=len(metrics))[ops]
+    total = launched_time(work).of_events(metrics)[ops]
+    step, steps = _steps_of_events(metrics)
+    if not steps:
+        step[:] = 0
+    memory = metrics.device_memory[ops]
+    nobody = np.full(len(loose), names.number(OUTSIDE if by == "module" else NO_OP)) if len(loose) else loose
+    lost = work.total_ns[loose]
+    rows = np.concatenate([step[ops], np.maximum(step[work.place[loose]], 0)])
+    figures = (np.concatenate(pair) for pair in ((own, lost), (total, lost), (memory, 0 * lost)))
+    group, kept = np.concatenate([group, nobody]), rows >= 0
+    own, total, memory = (column[kept] for column in figures)
+    return _summed(rows[kept], group[kept], (own, total, memory), steps, len(names))
+
+
+def _summed(step: Ints, group: Ints, figures: tuple[NDArray[Any], ...], steps: int, width: int) -> Usage:
+    """Self times, total times and bytes of calls as tables by step and group."""
+    rows = max(steps, 1)
+    cell = step * width + group
+
+    def table(values: NDArray[Any] | None) -> Floats:
+        return np.bincount(cell, weights=values, minlength=rows * width).astype(np.float64).reshape(rows, width)
+
+    self_ns, total_ns, memory = figures
+    return Usage(table(self_ns), table(total_ns), table(None), table(memory), _calls(group, self_ns, width), steps > 0)
 
 
 def _calls(group: Ints, self_ns: Ints, width: int) -> Floats:
