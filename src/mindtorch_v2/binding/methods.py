@@ -444,6 +444,15 @@ Tensor._typed_storage = storage  # type: ignore[attr-defined]
 
 
 @method
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What takes the place of a parameter or buffer when `other` is loaded into it and tensors are swapped; classes of
+    tensors may have their own."""
+    if overrides.has_torch_function((self, other)):
+        return overrides.handle_torch_function(module_load, (self, other), self, other, assign=assign)
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@method
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor's storage to shared memory, with every tensor that looks at it."""
     _in_storage(self)  # sparse tensors have none

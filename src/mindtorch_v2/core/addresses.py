@@ -70,6 +70,7 @@ _FORMERLY = {ours: former for former, ours in _FORMER.items()}
 # Path of torch's module, from `torch.` on → path of ours, from the package on ("" is the package).
 ADDRESSES = {
     "utils.data.datapipes.iter.sharding": "utils.data.datapipes.iter",
+    "__future__": "nn.modules.conversion",
     "_custom_ops": "library",
     "ao.nn.quantized": "compat.ao.quantization",
     "_dynamo._trace_wrapped_higher_order_op": "compat._dynamo",
@@ -125,11 +126,16 @@ _HOMES = {
     "core.size": {"": "Size SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum"},
     "binding.storage": {"storage": "TypedStorage UntypedStorage"},
     "core.tensor": {"": "Tensor"},
+    "nn.modules.conversion": {
+        "__future__": "get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion "
+        "set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion"
+    },
     "compat.accelerator": {"": "get_device_module"},
     "amp.old_names": {"cuda.amp.grad_scaler": "GradScaler"},
     "autograd.anomaly": {"autograd.anomaly_mode": "detect_anomaly set_detect_anomaly"},
     "autograd.entry": {"autograd": "backward grad"},
     "autograd.node": {"autograd.graph": "Node", "utils.hooks": "RemovableHandle"},
+    "autograd.swapping": {"utils": "swap_tensors"},
     "autograd.overrides": {"overrides": "TorchFunctionMode handle_torch_function"},
     "compat.compiler": {"": "compile"},
     "distributions.transforms.base": {"distributions.transforms": "ComposeTransform IndependentTransform Transform"},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...autograd.grad_mode import no_grad
+from ...autograd.swapping import swap_tensors
 from ...binding.aliases import share
 from ...core import device as _device
 from ...core import roles, tap
@@ -15,12 +17,9 @@ from ...core.dtype import dtype as DType
 from ...core.tensor import FAST, Parameter, Tensor
 from ...ops.creation.fill import empty_like
 from ..parameter import Buffer
-from . import module_hooks, module_state
+from . import conversion, module_hooks, module_state
 from .module_hooks import (
-    backward,
-    backward_pre,
-    forward,
-    forward_pre,
+    Hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -33,6 +32,18 @@ from .module_hooks import (
 )
 from .module_state import _EXTRA as _EXTRA_STATE_KEY_SUFFIX
 from .module_state import _IncompatibleKeys
+
+# Hooks of every module, by occasion; `module_hooks` looks them up here.
+_global_forward_pre_hooks: Hooks = OrderedDict()
+_global_forward_hooks: Hooks = OrderedDict()
+_global_forward_hooks_always_called: Hooks = OrderedDict()
+_global_forward_hooks_with_kwargs: Hooks = OrderedDict()
+_global_backward_pre_hooks: Hooks = OrderedDict()
+_global_backward_hooks: Hooks = OrderedDict()
+_global_is_full_backward_hook: bool | None = None  # which kind the backward hooks are, from the first one on
+_global_module_registration_hooks: Hooks = OrderedDict()
+_global_parameter_registration_hooks: Hooks = OrderedDict()
+_global_buffer_registration_hooks: Hooks = OrderedDict()
 
 _SLOT, _MODULES = tap.SLOT, tap.MODULES
 _STORES = ("_parameters", "_buffers", "_modules")
@@ -106,11 +117,11 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_parameters", "_buffers")
-            modules[name] = registered(module_hooks.module_registration, self, name, value)
+            modules[name] = registered(_global_module_registration_hooks, self, name, value)
         elif modules is not None and name in modules:
             if value is not None:
                 raise _cannot_assign(value, f"child module '{name}' (torch.nn.Module or None expected)")
-            modules[name] = registered(module_hooks.module_registration, self, name, None)
+            modules[name] = registered(_global_module_registration_hooks, self, name, None)
         elif (buffers is not None and name in buffers) or (isinstance(value, Tensor) and isinstance(value, Buffer)):
             self._set_buffer(name, value)
         else:
@@ -192,7 +203,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                     "explicitly. "
                     f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            param = registered(module_hooks.parameter_registration, self, name, param)
+            param = registered(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -202,7 +213,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = registered(module_hooks.buffer_registration, self, name, tensor)
+        self._buffers[name] = registered(_global_buffer_registration_hooks, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Any) -> None:
@@ -210,7 +221,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, "_modules")
-        self._modules[name] = registered(module_hooks.module_registration, self, name, module)
+        self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
         """`add_module` by another name."""
@@ -224,7 +235,8 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
         try:
             hooked = (
                 state["_forward_hooks"] or state["_forward_pre_hooks"] or state["_backward_hooks"]
-                or state["_backward_pre_hooks"] or forward or forward_pre or backward or backward_pre
+                or state["_backward_pre_hooks"] or _global_forward_hooks or _global_forward_pre_hooks
+                or _global_backward_hooks or _global_backward_pre_hooks
             )  # fmt: skip
         except KeyError as error:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {error}") from None
@@ -373,11 +385,19 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
                 module._apply(fn)
         for name, param in self._parameters.items():
             if param is not None:
-                self._parameters[name] = _moved(param, fn)
+                self._parameters[name] = self._converted(name, param, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _converted(self, name: str, param: Any, fn: Callable[[Any], Any]) -> Any:
+        try:
+            return _moved(param, fn)
+        except RuntimeError as error:
+            if not conversion.get_swap_module_params_on_conversion():
+                raise
+            raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from error
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Move or cast parameters and buffers; only floating point ones are cast."""
@@ -529,12 +549,19 @@ def _tensor_like(value: Any) -> bool:
 
 
 def _moved(param: Any, fn: Callable[[Any], Any]) -> Any:
-    """A parameter whose memory, and its gradient's, is `fn` of what it was: the same one unless it changes device."""
+    """A parameter whose memory, and its gradient's, is `fn` of what it was: the same one unless it changes device, or
+    programs have asked for others."""
     with no_grad():
         applied = fn(param)
         gradient = param.grad
         applied_gradient = None if gradient is None else fn(gradient)
-    if param.is_meta == applied.is_meta:
+    if conversion.get_swap_module_params_on_conversion():
+        swap_tensors(param, Parameter(applied, param.requires_grad))
+        if gradient is not None:
+            swap_tensors(gradient, applied_gradient.requires_grad_(gradient.requires_grad))
+            param.grad = gradient
+        return param
+    if param.is_meta == applied.is_meta and not conversion.get_overwrite_module_params_on_conversion():
         param.data = applied
         if gradient is not None:
             gradient.data = applied_gradient

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 import weakref
 from collections import OrderedDict
@@ -16,22 +17,13 @@ from ...core.tensor import Tensor
 
 Hooks = OrderedDict[int, Any]
 
-# Hooks of every module, by occasion.
-forward_pre: Hooks = OrderedDict()
-forward: Hooks = OrderedDict()
-forward_always: Hooks = OrderedDict()
-forward_kwargs: Hooks = OrderedDict()
-backward_pre: Hooks = OrderedDict()
-backward: Hooks = OrderedDict()
-module_registration: Hooks = OrderedDict()
-parameter_registration: Hooks = OrderedDict()
-buffer_registration: Hooks = OrderedDict()
+# Hooks of every module are variables of this module, as in torch: programs read them there, and put others in their place.
+_HOME = f"{__package__}.module"
 
 
-class _GlobalBackward:
-    """Which kind the backward hooks of every module are: None until the first one comes."""
-
-    full: bool | None = None
+def of_every(occasion: str) -> Any:
+    """The hooks of every module for an occasion."""
+    return getattr(sys.modules[_HOME], f"_global_{occasion}")
 
 
 OWN = (
@@ -147,13 +139,13 @@ class _Call:
     def run(self) -> Any:
         module = self.module
         full, old = _backward_hooks(module)
-        pre = [*backward_pre.values(), *module._backward_pre_hooks.values()]
+        pre = [*of_every("backward_pre_hooks").values(), *module._backward_pre_hooks.values()]
         self._before()
         around = _BackwardHooks(module, full, pre) if full or pre else None
         if around is not None:
             self.args = around.watch_inputs(self.args)
         self.result = module.forward(*self.args, **self.kwargs)
-        for key, hook in (*forward.items(), *module._forward_hooks.items()):
+        for key, hook in (*of_every("forward_hooks").items(), *module._forward_hooks.items()):
             self.done.add(key)
             self._after(key, hook)
         if around is not None:
@@ -164,7 +156,7 @@ class _Call:
 
     def _before(self) -> None:
         module = self.module
-        for key, hook in (*forward_pre.items(), *module._forward_pre_hooks.items()):
+        for key, hook in (*of_every("forward_pre_hooks").items(), *module._forward_pre_hooks.items()):
             if key not in module._forward_pre_hooks_with_kwargs:
                 changed = hook(module, self.args)
                 if changed is not None:
@@ -180,7 +172,7 @@ class _Call:
             self.args, self.kwargs = changed
 
     def _after(self, key: int, hook: Any) -> None:
-        if key in self.module._forward_hooks_with_kwargs or key in forward_kwargs:
+        if key in self.module._forward_hooks_with_kwargs or key in of_every("forward_hooks_with_kwargs"):
             changed = hook(self.module, self.args, self.kwargs, self.result)
         else:
             changed = hook(self.module, self.args, self.result)
@@ -188,7 +180,8 @@ class _Call:
 
     def failed(self) -> None:
         """Call the hooks that want to be called always and were not yet; their own errors become warnings."""
-        always = [("global module", k, forward[k]) for k in forward_always if k in forward]
+        every = of_every("forward_hooks")
+        always = [("global module", k, every[k]) for k in of_every("forward_hooks_always_called") if k in every]
         own = self.module._forward_hooks
         always += [("module", k, own[k]) for k in self.module._forward_hooks_always_called if k in own]
         for kind, key, hook in always:
@@ -218,8 +211,8 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
     """The full and the old backward hooks that apply to a module."""
     full: list[Any] = []
     old: list[Any] = []
-    if backward:
-        (full if _GlobalBackward.full else old).extend(backward.values())
+    if every := of_every("backward_hooks"):
+        (full if of_every("is_full_backward_hook") else old).extend(every.values())
     if module._backward_hooks:
         (full if module._is_full_backward_hook else old).extend(module._backward_hooks.values())
     return full, old
@@ -392,56 +385,57 @@ def _what_is_missed(args: tuple[Any, ...], result: Any, node: Any) -> str | None
 
 def register_module_forward_pre_hook(hook: Any) -> RemovableHandle:
     """A pre-hook of forward for every module."""
-    return add_hook(forward_pre, hook)
+    return add_hook(of_every("forward_pre_hooks"), hook)
 
 
 def register_module_forward_hook(hook: Any, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
     """A hook after forward for every module."""
-    handle = RemovableHandle(forward, extra_dict=[forward_kwargs, forward_always])
-    forward[handle.id] = hook
+    wants_kwargs, is_always_called = of_every("forward_hooks_with_kwargs"), of_every("forward_hooks_always_called")
+    handle = RemovableHandle(of_every("forward_hooks"), extra_dict=[wants_kwargs, is_always_called])
+    of_every("forward_hooks")[handle.id] = hook
     if with_kwargs:
-        forward_kwargs[handle.id] = True
+        wants_kwargs[handle.id] = True
     if always_call:
-        forward_always[handle.id] = True
+        is_always_called[handle.id] = True
     return handle
 
 
 def register_module_full_backward_pre_hook(hook: Any) -> RemovableHandle:
     """A hook before backward for every module."""
-    return add_hook(backward_pre, hook)
+    return add_hook(of_every("backward_pre_hooks"), hook)
 
 
 def register_module_full_backward_hook(hook: Any) -> RemovableHandle:
     """A hook after backward for every module."""
     _want_global(True)
-    return add_hook(backward, hook)
+    return add_hook(of_every("backward_hooks"), hook)
 
 
 def register_module_backward_hook(hook: Any) -> RemovableHandle:
     """The old kind of backward hook, for every module."""
     _want_global(False)
-    return add_hook(backward, hook)
+    return add_hook(of_every("backward_hooks"), hook)
 
 
 def _want_global(full: bool) -> None:
-    if _GlobalBackward.full is (not full):
+    if of_every("is_full_backward_hook") is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
             "one of them."
         )
-    _GlobalBackward.full = full
+    sys.modules[_HOME]._global_is_full_backward_hook = full  # type: ignore[attr-defined]
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`hook(module, name, submodule)` whenever a submodule is registered."""
-    return add_hook(module_registration, hook)
+    return add_hook(of_every("module_registration_hooks"), hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`hook(module, name, param)` whenever a parameter is registered."""
-    return add_hook(parameter_registration, hook)
+    return add_hook(of_every("parameter_registration_hooks"), hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """`hook(module, name, buffer)` whenever a buffer is registered."""
-    return add_hook(buffer_registration, hook)
+    return add_hook(of_every("buffer_registration_hooks"), hook)

@@ -9,8 +9,10 @@ from typing import Any
 
 from ...autograd.grad_mode import no_grad
 from ...autograd.node import RemovableHandle, add_hook
+from ...autograd.swapping import swap_tensors
 from ...core.tensor import Tensor
 from ..parameter import Parameter, is_lazy
+from .conversion import get_swap_module_params_on_conversion
 from .module_hooks import BoundHook
 
 _EXTRA = "_extra_state"
@@ -155,24 +157,8 @@ class StateMixin:
         if metadata is not None:
             own._metadata = metadata  # type: ignore[attr-defined]
 
-        def load(module: Any, local: Any, prefix: str) -> None:
-            details = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
-            if assign:
-                details["assign_to_params_buffers"] = True
-            module._load_from_state_dict(local, prefix, details, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    path = f"{prefix}{name}."
-                    load(child, {k: v for k, v in local.items() if k.startswith(path)}, path)
-            incompatible = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, incompatible) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
-                        "values, if incompatible_keys need to be modified, it should be done inplace."
-                    )
-
-        load(self, own, "")
+        found = _IncompatibleKeys(missing, unexpected)
+        _load_all(self, own, "", {} if metadata is None else metadata, assign, found, errors)
         if strict:
             if unexpected:
                 errors.insert(
@@ -184,7 +170,7 @@ class StateMixin:
             raise RuntimeError(
                 "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
             )
-        return _IncompatibleKeys(missing, unexpected)
+        return found
 
     # --- hooks ----------------------------------------------------------------------------------------------------
 
@@ -218,6 +204,27 @@ class StateMixin:
         return add_hook(self._load_state_dict_post_hooks, hook)
 
 
+def _load_all(
+    module: Any, state_dict: Any, prefix: str, metadata: Any, assign: bool, found: _IncompatibleKeys, errors: list[str]
+) -> None:
+    """Take the entries of a module and of all below it out of a state dict."""
+    details = dict(metadata.get(prefix[:-1], {}))
+    if assign:
+        details["assign_to_params_buffers"] = True
+    module._load_from_state_dict(state_dict, prefix, details, True, found.missing_keys, found.unexpected_keys, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            path = f"{prefix}{name}."
+            below = {k: v for k, v in state_dict.items() if k.startswith(path)}
+            _load_all(child, below, path, metadata, assign, found, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, found) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
+                "incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
 def _load_one(module: Any, name: str, key: str, current: Any, given: Any, assign: bool) -> str | None:
     """Copy one entry into its place; the text of what is wrong, or None."""
     if not (isinstance(given, Tensor) or hasattr(given, "__torch_function__")):
@@ -240,18 +247,33 @@ def _load_one(module: Any, name: str, key: str, current: Any, given: Any, assign
             "corresponding key in the module instead of copying them in place?)",
             stacklevel=2,
         )
+    swap = get_swap_module_params_on_conversion()
     try:
         with no_grad():
-            if assign:
+            if swap:
+                swap_tensors(current, _as_kind_of(current, _new_content(current, given, assign)))
+            elif assign:
                 setattr(module, name, _as_kind_of(current, given))
             else:
                 current.copy_(given)
     except Exception as error:
         return (
-            f'While copying the parameter named "{key}", whose dimensions in the model are {current.size()} and whose '
+            f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are '
+            f"{current.size()} and whose "
             f"dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}."
         )
     return None
+
+
+def _new_content(current: Any, given: Any, assign: bool) -> Any:
+    """What `module_load` makes of an entry."""
+    made = current.module_load(given, assign=assign)
+    if made is given or made is current:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    return made
 
 
 def _as_kind_of(current: Any, given: Any) -> Any:
