@@ -8,12 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...autograd.grad_mode import no_grad
-from ...autograd.swapping import swap_tensors
 from ...binding.aliases import share
-from ...core import device as _device
 from ...core import roles, tap
-from ...core.dtype import dtype as DType
 from ...core.tensor import FAST, Parameter, Tensor
 from ...ops.creation.fill import empty_like
 from ..parameter import Buffer
@@ -393,7 +389,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
 
     def _converted(self, name: str, param: Any, fn: Callable[[Any], Any]) -> Any:
         try:
-            return _moved(param, fn)
+            return conversion.moved(param, fn)
         except RuntimeError as error:
             if not conversion.get_swap_module_params_on_conversion():
                 raise
@@ -401,7 +397,7 @@ class Module(module_state.StateMixin, module_hooks.HooksMixin):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Move or cast parameters and buffers; only floating point ones are cast."""
-        device, dtype, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, memory_format = conversion.parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
@@ -546,50 +542,6 @@ def _cannot_assign(value: Any, expected: str) -> TypeError:
 
 def _tensor_like(value: Any) -> bool:
     return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
-
-
-def _moved(param: Any, fn: Callable[[Any], Any]) -> Any:
-    """A parameter whose memory, and its gradient's, is `fn` of what it was: the same one unless it changes device, or
-    programs have asked for others."""
-    with no_grad():
-        applied = fn(param)
-        gradient = param.grad
-        applied_gradient = None if gradient is None else fn(gradient)
-    if conversion.get_swap_module_params_on_conversion():
-        swap_tensors(param, Parameter(applied, param.requires_grad))
-        if gradient is not None:
-            swap_tensors(gradient, applied_gradient.requires_grad_(gradient.requires_grad))
-            param.grad = gradient
-        return param
-    if param.is_meta == applied.is_meta and not conversion.get_overwrite_module_params_on_conversion():
-        param.data = applied
-        if gradient is not None:
-            gradient.data = applied_gradient
-        return param
-    made = Parameter(applied, param.requires_grad)
-    if gradient is not None:
-        made.grad = applied_gradient.requires_grad_(gradient.requires_grad)  # type: ignore[attr-defined,union-attr]
-    return made
-
-
-def _parse_to(
-    *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
-    tensor: Any = None, memory_format: Any = None,
-) -> tuple[Any, DType | None, Any]:  # fmt: skip
-    """Device, dtype and memory format out of the ways to call `to`."""
-    for value in (*args, tensor):
-        if isinstance(value, Tensor):
-            dtype, device = value.dtype, value.device
-        elif isinstance(value, DType):
-            dtype = value
-        elif isinstance(value, (str, _device.device, int)) and not isinstance(value, bool):
-            device = value
-        elif value is not None and not isinstance(value, bool):
-            raise TypeError(
-                f"to() received an invalid combination of arguments - got ({type(value).__name__}), but expected one "
-                "of: (device, dtype, non_blocking, copy, memory_format), (dtype, non_blocking, copy), (tensor, ...)"
-            )
-    return (None if device is None else _device.usable(device)), dtype, memory_format
 
 
 __all__ = [
