@@ -24,7 +24,7 @@ from ..nn.functional import (
     silu,
     softplus,
 )
-from ..nn.modules.module import _parse_to as _destination
+from ..nn.modules.conversion import parse_to as _destination
 from ..nn.utils.rnn import pad_sequence
 
 __all__ = [
