@@ -174,22 +174,36 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
+def _validate_pruning_amount_init(amount: Any) -> None:
+    """Refuse what is neither a number of entries nor a share of them."""
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    whole = isinstance(amount, numbers.Integral)
+    if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+
+
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """Refuse more entries than there are."""
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """The number of entries that an amount comes to."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(float(amount) * tensor_size)
+
+
 class _ByAmount(BasePruningMethod):
     """Prunes so many entries, or such a share of them."""
 
     def __init__(self, amount: Any) -> None:
-        if not isinstance(amount, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        whole = isinstance(amount, numbers.Integral)
-        if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
-            raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, size: int) -> int:
-        count = int(self.amount) if isinstance(self.amount, numbers.Integral) else round(float(self.amount) * size)
-        if count > size:
-            raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
-        return count
+        _validate_pruning_amount(self.amount, size)
+        return _compute_nparams_toprune(self.amount, size)
 
 
 class RandomUnstructured(_ByAmount):
