@@ -229,3 +229,73 @@ def test_a_loader_says_that_it_pins_no_memory(workers: int) -> None:
         "pin_memory_device is deprecated",
         "'pin_memory' argument is set as true but no accelerator is found",
     ]
+
+
+# --- several samples at once, and arguments that do not fit ------------------------------------------------------------
+
+
+class _Squares(Dataset):
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> int:
+        return index * index
+
+
+class _Several(_Squares):
+    def __getitems__(self, indices: list[int]) -> list[int]:
+        return [-i for i in indices]
+
+
+class _TooFew(_Squares):
+    def __getitems__(self, indices: list[int]) -> list[int]:
+        return []
+
+
+def test_a_stack_of_datasets_asks_each_for_several_samples_where_it_can() -> None:
+    assert StackDataset(_Squares(), _Several()).__getitems__([2, 3]) == [(4, -2), (9, -3)]
+    assert StackDataset(a=_Several(), b=_Squares()).__getitems__([2]) == [{"a": -2, "b": 4}]
+    with pytest.raises(ValueError, match="Expected 2, got 0"):
+        StackDataset(_TooFew()).__getitems__([0, 1])
+
+
+def test_a_subset_with_samples_of_its_own_has_to_say_what_a_batch_is() -> None:
+    class Doubled(Subset):
+        def __getitem__(self, index: Any) -> Any:
+            return 2 * super().__getitem__(index)
+
+    with pytest.raises(NotImplementedError, match="Doubled overrides __getitem__ but not __getitems__"):
+        Doubled(_Squares(), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"multiprocessing_context": "fork"}, ValueError, "num_workers > 0"),
+        ({"num_workers": 1, "multiprocessing_context": "bad"}, ValueError, "valid start method in"),
+        ({"num_workers": 1, "multiprocessing_context": object()}, TypeError, "should be a valid context object"),
+    ],
+)
+def test_a_context_of_processes_is_checked_at_once(options: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        DataLoader(_Squares(), **options)
+
+
+def test_more_workers_than_cores_are_warned_of_when_the_loader_is_made() -> None:
+    with pytest.warns(UserWarning, match="excessive worker creation"):
+        DataLoader(_Squares(), num_workers=100_000)
+
+
+def test_samples_beyond_the_length_of_an_iterable_dataset_are_warned_of_once_it_was_asked_for() -> None:
+    class Longer(IterableDataset):
+        def __len__(self) -> int:
+            return 2
+
+        def __iter__(self) -> Any:
+            return iter(range(3))
+
+    loader = DataLoader(Longer(), batch_size=None)
+    assert list(loader) == [0, 1, 2]
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match=r"reported to be 2\(when accessing len\(dataloader\)\), but 3 samples"):
+        assert list(loader) == [0, 1, 2]

@@ -13,6 +13,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .loader import MP_STATUS_CHECK_INTERVAL as MP_STATUS_CHECK_INTERVAL
 from .loader import DataLoader
 from .sampler import (
     BatchSampler,

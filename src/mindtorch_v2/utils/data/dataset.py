@@ -69,8 +69,25 @@ class StackDataset(Dataset[Any]):
             return {k: d[index] for k, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
 
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        if isinstance(self.datasets, dict):
+            parts = {k: _samples(d, indices) for k, d in self.datasets.items()}
+            return [{k: part[i] for k, part in parts.items()} for i in range(len(indices))]
+        return list(zip(*(_samples(d, indices) for d in self.datasets), strict=True))
+
     def __len__(self) -> int:
         return self._length
+
+
+def _samples(dataset: Any, indices: list[Any]) -> list[Any]:
+    """Several samples, at once where a dataset offers that."""
+    several = getattr(dataset, "__getitems__", None)
+    if not callable(several):
+        return [dataset[i] for i in indices]
+    found: list[Any] = several(indices)
+    if len(found) != len(indices):
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(found)}")
+    return found
 
 
 class ConcatDataset(Dataset[Any]):
@@ -127,6 +144,12 @@ class Subset(Dataset[Any]):
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
+        kind = type(self)
+        if kind.__getitem__ is not Subset.__getitem__ and kind.__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{kind.__name__} overrides __getitem__ but not __getitems__, which a DataLoader calls for a batch: write "
+                "it, too, for instance `def __getitems__(self, indices): return [self[i] for i in indices]`"
+            )
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):

@@ -24,7 +24,7 @@ from .worker import get_worker_info as get_worker_info
 
 T_co = TypeVar("T_co", covariant=True)
 # How often the parent looks whether its workers still live while it waits for a batch.
-_CHECK_SECONDS = 5.0
+MP_STATUS_CHECK_INTERVAL = 5.0
 # How long a worker that is told to end may take.
 _END_SECONDS = 5.0
 
@@ -70,7 +70,8 @@ class DataLoader(Generic[T_co]):
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
-        self.worker_init_fn, self.multiprocessing_context = worker_init_fn, multiprocessing_context
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
         self.persistent_workers, self.in_order, self.generator = persistent_workers, in_order, generator
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
@@ -98,7 +99,18 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_collate if self._auto_collation else default_convert
         self.collate_fn = collate_fn
+        self._reported_length: int | None = None  # of an iterable dataset, once somebody has asked for it
         self.__initialized = True
+        suggest_workers(num_workers)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes are started; None for a fork."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        self.__multiprocessing_context = None if context is None else _checked_context(context, self.num_workers)
 
     def _default_sampler(self, shuffle: bool) -> Any:
         if self._iterable:
@@ -152,7 +164,7 @@ class DataLoader(Generic[T_co]):
     def __len__(self) -> int:
         if not self._iterable:
             return len(self._index_sampler)
-        length = len(self.dataset)
+        length = self._reported_length = len(self.dataset)
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
@@ -172,6 +184,29 @@ def _check_numbers(num_workers: int, timeout: float, prefetch_factor: int | None
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _checked_context(context: Any, num_workers: int) -> Any:
+    """A context of multiprocessing, from itself or from the name of a start method."""
+    if num_workers == 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+            f"num_workers={num_workers}"
+        )
+    if isinstance(context, str):
+        methods = python_multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
+                f"multiprocessing_context={context!r}"
+            )
+        return python_multiprocessing.get_context(context)
+    if not isinstance(context, python_multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+            f"but got multiprocessing_context={context}"
+        )
+    return context
 
 
 def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
@@ -198,7 +233,7 @@ class _BaseDataLoaderIter:
         self._sampler_iter = iter(loader._index_sampler)
         self._seed_pipes()
         self._base_seed = fresh_seed(loader.generator)
-        self._num_yielded = 0
+        self._num_yielded, self._length = 0, loader._reported_length
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
     def _seed_pipes(self) -> int | None:
@@ -214,7 +249,7 @@ class _BaseDataLoaderIter:
 
     def _reset(self, loader: DataLoader[Any]) -> None:
         self._sampler_iter = iter(loader._index_sampler)
-        self._num_yielded = 0
+        self._num_yielded, self._length = 0, loader._reported_length
 
     def _next_data(self) -> Any:
         raise NotImplementedError
@@ -224,7 +259,21 @@ class _BaseDataLoaderIter:
         with tap.region(event):
             data = self._next_data()
         self._num_yielded += 1
+        if self._length is not None and self._num_yielded > self._length:
+            self._warn_of_length()
         return data
+
+    def _warn_of_length(self) -> None:
+        text = (
+            f"Length of IterableDataset {self._loader.dataset} was reported to be {self._length}(when accessing "
+            f"len(dataloader)), but {self._num_yielded} samples have been fetched. "
+        )
+        if self._loader.num_workers > 0:
+            text += (
+                "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset "
+                "replica at each worker: each has to yield a part of the samples, see torch.utils.data.get_worker_info."
+            )
+        warnings.warn(text, stacklevel=3)
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -247,8 +296,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         context: Any = loader.multiprocessing_context or python_multiprocessing.get_context("fork")
-        if isinstance(context, str):
-            context = python_multiprocessing.get_context(context)
         self._done = context.Event()
         self._results = context.Queue()
         self._requests: list[Any] = []
@@ -269,7 +316,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             worker.start()
             self._requests.append(requests)
             self._workers.append(worker)
-        suggest_workers(loader.num_workers)
         self._begin(loader)
 
     def _begin(self, loader: DataLoader[Any]) -> None:
@@ -311,7 +357,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         waited = 0.0
         limit = self._loader.timeout
         while True:
-            step = min(_CHECK_SECONDS, limit) if limit else _CHECK_SECONDS
+            step = min(MP_STATUS_CHECK_INTERVAL, limit) if limit else MP_STATUS_CHECK_INTERVAL
             try:
                 return self._results.get(timeout=step)
             except queue.Empty:

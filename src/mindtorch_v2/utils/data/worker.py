@@ -30,17 +30,16 @@ class WorkerInfo:
     num_workers: int
     seed: int
     dataset: Any
+    rng: Any = None  # generators of a worker's own: processes need none, as theirs are those of Python, NumPy and torch
+    worker_method: str = "multiprocessing"
 
-    def __repr__(self) -> str:
-        return f"WorkerInfo(id={self.id}, num_workers={self.num_workers}, seed={self.seed}, dataset={self.dataset!r})"
 
-
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
     """The worker this code runs in; None in the main process."""
-    return _info
+    return _worker_info
 
 
 class ExceptionWrapper:
@@ -127,10 +126,10 @@ class Fetcher:
         return samples
 
 
-def numpy_seed(base_seed: int, worker_id: int) -> Any:
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
     """The seed of NumPy's generator in a worker."""
     entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    return np.random.SeedSequence(entropy).generate_state(4)
+    return np.random.SeedSequence(entropy).generate_state(4).tolist()
 
 
 def _parent_is_alive(parent: int) -> bool:
@@ -147,7 +146,7 @@ def worker_loop(
     base_seed: int, init_fn: Any, worker_id: int, num_workers: int, parent: int,
 ) -> None:  # fmt: skip
     """Answer requests for batches until told to stop, or until the parent is gone."""
-    global _info
+    global _worker_info
     if tap.SLOT.recorder is not None and not tap.SLOT.recorder.follows:
         # Nobody would ever read what is recorded here.
         tap.install(None)
@@ -156,8 +155,8 @@ def worker_loop(
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    np.random.seed(numpy_seed(base_seed, worker_id))
-    _info = WorkerInfo(worker_id, num_workers, seed, dataset)
+    np.random.seed(_generate_state(base_seed, worker_id))
+    _worker_info = WorkerInfo(worker_id, num_workers, seed, dataset)
     problem: Any = None
     fetcher: Any = None
     try:
