@@ -1,6 +1,7 @@
 """A headless chromium for the whole run, and the reports it looks at, each made once."""
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 import report_captures as captures
+from device_runs import device_run
+from device_traces import DeviceTrace
 from mindtorch_v2.profiler.api.load import load
 from mindtorch_v2.profiler.capture.capture import Capture
 from mindtorch_v2.profiler.report import write_report
@@ -19,6 +22,14 @@ TORCH_TRACE = DATA / "torch_trace.json.gz"
 # Made by hand in the form torch gives to work on a GPU.
 DEVICE_TRACE = DATA / "device_trace.json.gz"
 
+
+def _loaded(trace: DeviceTrace) -> Capture:
+    with tempfile.TemporaryDirectory() as folder:
+        return load(trace.write(Path(folder) / "trace.json"))
+
+
+# Those that have a view of devices.
+ON_DEVICES = ("device", "gpu")
 CAPTURES: dict[str, Callable[[], Capture]] = {
     "empty": captures.empty,
     "small": captures.small,
@@ -26,6 +37,7 @@ CAPTURES: dict[str, Callable[[], Capture]] = {
     "hostile": captures.hostile,
     "torch": lambda: load(TORCH_TRACE),
     "device": lambda: load(DEVICE_TRACE),
+    "gpu": lambda: _loaded(device_run()),
     "priced": captures.priced,
 }
 # The second side of the reports that have a diff view.

@@ -13,7 +13,8 @@ from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from conftest import Page, found
+from conftest import CAPTURES, Page, found
+from mindtorch_v2.profiler.report import write_report
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
@@ -76,8 +77,19 @@ def main() -> None:
             for view in views:
                 page.go(place_of(page, view)).settle()
                 take(page, view + suffix)
+        take_devices(driver)
     finally:
         driver.quit()
+
+
+def take_devices(driver: webdriver.Chrome) -> None:
+    """The view of devices, of a generated run on a GPU: there is none here."""
+    report = ROOT / "demo" / "devices.html"
+    write_report(CAPTURES["gpu"](), report, title="A generated run on a GPU")
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+    )
+    take(Page(driver, lambda name: report).open("devices", "devices"), "devices")
 
 
 def place_of(page: Page, view: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CAPTURES, VIEWS, Page
+from conftest import CAPTURES, ON_DEVICES, VIEWS, Page
 from mindtorch_v2.profiler.report import make_report
 from report_captures import HOSTILE
 
@@ -13,7 +13,7 @@ from report_captures import HOSTILE
 @pytest.mark.parametrize("name", CAPTURES)
 def test_every_view_opens_without_console_errors(page: Page, name: str) -> None:
     page.open(name)
-    views = [*VIEWS, *(["diff"] if name == "small" else [])]
+    views = [VIEWS[0], *(["devices"] if name in ON_DEVICES else []), *VIEWS[1:], *(["diff"] if name == "small" else [])]
     assert [
         link.lstrip("#")
         for link in page.js("return [...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core import tap
 from ..analyse.metrics import Metrics
 from ..analyse.modules import is_module
-from ..capture.capture import CPU_OP, PYTHON_FUNCTION, STEP_PREFIX, USER_ANNOTATION, Kind
+from ..capture.capture import CPU_OP, GPU_USER_ANNOTATION, PYTHON_FUNCTION, STEP_PREFIX, USER_ANNOTATION, Kind
 
 # The sorts of events, in the order of the numbers they have in the page.
 SORTS = ("op", "backward", "annotation", "step", "module", "python", "memory", "device")
@@ -37,6 +37,9 @@ def sort_of(kind: Kind) -> str:
         return "python"
     if kind.category == USER_ANNOTATION:
         return "step" if kind.name.startswith(STEP_PREFIX) else "annotation"
+    if kind.category == GPU_USER_ANNOTATION:
+        # What of a user's region was seen on a device: the kernels in it are events of their own.
+        return "annotation"
     if kind.category == CPU_OP:
         nodes = kind.scope == tap.BACKWARD_FUNCTION or kind.name.startswith("autograd::engine::")
         return "backward" if nodes else "op"

@@ -26,6 +26,7 @@ from ..record import environment as where
 from ..record import overhead, step_clock
 from . import allocations
 from .comparison import compare
+from .devices import device_view, launch_arrows
 from .pack import Packer
 
 Ints = NDArray[np.int64]
@@ -66,6 +67,7 @@ class Digest:
             "steps": self._steps(),
             "memory": self._memory(),
             "diff": self._diff(),
+            "devices": straight_values(device_view(metrics, begin, finish)),
             **self._events(begin),
         }
         header["findings"] = self._findings(header["overhead"])
@@ -92,6 +94,9 @@ class Digest:
         forward, backward = metrics.flows
         add("forward", forward)
         add("backward", backward)
+        launch, launched = launch_arrows(metrics)
+        add("launch", launch)
+        add("launched", launched)
         return {
             "kinds": [self._kind(number) for number in kinds],
             "calls": [self._call(place, int(kind[place])) for place in first],
@@ -213,6 +218,15 @@ def environment(capture: Capture) -> dict[str, str]:
 def straight(text: str) -> str:
     """A name without the marks that let it be read backwards, which can make it look like another."""
     return text.translate(_TURNING)
+
+
+def straight_values(value: Any) -> Any:
+    """The same of all texts in lists and objects."""
+    if isinstance(value, str):
+        return straight(value)
+    if isinstance(value, list):
+        return [straight_values(item) for item in value]
+    return {key: straight_values(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _tracks(capture: Capture) -> list[dict[str, Any]]:

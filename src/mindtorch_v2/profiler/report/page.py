@@ -13,7 +13,7 @@ from pathlib import Path
 # In the order in which they stand in the page; a script uses names of earlier ones at any time, of later ones when run.
 SCRIPTS = (
     "format", "page", "data", "model", "route", "details", "canvas", "timeline", "timeline_input", "grid",
-    "overview", "flame", "operators", "modules", "memory", "steps", "diff", "app",
+    "overview", "flame", "operators", "modules", "memory", "steps", "devices", "diff", "app",
 )  # fmt: skip
 STYLES = ("style", "views", "print")
 

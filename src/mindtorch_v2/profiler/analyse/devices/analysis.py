@@ -31,13 +31,19 @@ from .work import Work
 class Analysis:
     """What devices and the CPU did in one capture. `peaks` are devices of the user's own, see `peaks`."""
 
-    def __init__(self, capture: Capture, peaks: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        capture: Capture,
+        peaks: Mapping[str, Mapping[str, Any]] | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.capture = capture
         self._peaks = peaks
+        self._metrics = metrics
 
     @cached_property
     def work(self) -> Work:
-        return Work(Metrics(self.capture, echoes=True))
+        return Work(self._metrics or Metrics(self.capture, echoes=True))
 
     @cached_property
     def devices(self) -> list[DeviceUse]:
@@ -87,10 +93,22 @@ class Analysis:
 
     @cached_property
     def answer(self) -> str:
-        """What limits the run, in a sentence."""
+        """What limits the run, in a sentence; where the device does, a second one says with what."""
+        if self.limits and self.limits[0].cause == DEVICE:
+            return f"{self.limits[0].sentence} {self._families()}".strip()
         if self.limits:
             return self.limits[0].sentence
         return "Nothing of this recording ran on a device." if self.operators else "Nothing was recorded."
+
+    def _families(self) -> str:
+        """The kernels that take most, by what they do."""
+        sums: dict[str, int] = {}
+        for row in self.kernels:
+            sums[row.family] = sums.get(row.family, 0) + row.device_ns
+        whole = sum(sums.values())
+        most = sorted(sums, key=lambda family: -sums[family])[:3]
+        parts = [f"{family} {sums[family] / whole:.0%}" for family in most if whole]
+        return f"Its kernels: {', '.join(parts)}." if parts else ""
 
     @cached_property
     def memory(self) -> list[DeviceMemory]:

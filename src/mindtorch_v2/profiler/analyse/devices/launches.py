@@ -51,12 +51,16 @@ class Queue(NamedTuple):
         return int(np.diff(self.times)[self.lengths[:-1] >= FULL_QUEUE].sum())
 
     def points(self, most: int = _MOST_POINTS) -> list[tuple[int, int]]:
-        """Times and lengths, the longest of each of so many equal parts where there are more."""
+        """Times and lengths; where there are more than so many, of each of some equal parts the longest and the last."""
         if len(self.times) <= most:
             return list(zip(self.times.tolist(), self.lengths.tolist()))
-        part = ((self.times - self.times[0]) * most // (int(self.times[-1] - self.times[0]) + 1)).astype(np.int64)
+        parts = most // 2
+        part = (self.times - self.times[0]) * parts // (int(self.times[-1] - self.times[0]) + 1)
         first = np.flatnonzero(np.concatenate(([True], part[1:] != part[:-1])))
-        return list(zip(self.times[first].tolist(), np.maximum.reduceat(self.lengths, first).tolist()))
+        last = np.concatenate((first[1:], [len(part)])) - 1
+        times = np.stack([self.times[first], self.times[last]], axis=1).reshape(-1)
+        lengths = np.stack([np.maximum.reduceat(self.lengths, first), self.lengths[last]], axis=1).reshape(-1)
+        return list(zip(times.tolist(), lengths.tolist()))
 
 
 def launch_statistics(work: Work) -> LaunchStatistics | None:

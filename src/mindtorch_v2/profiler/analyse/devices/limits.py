@@ -27,8 +27,8 @@ DEVICE, EXPOSED, COPIES, INPUT, SYNCHRONISATION, HOST = CAUSES = (
     "device", "communication", "copies", "input", "synchronisation", "host"
 )  # fmt: skip
 _WORDS = {
-    DEVICE: "The device limits the run: compute kernels run",
-    EXPOSED: "Communication limits the run: without compute beside it, it takes",
+    DEVICE: "The device limits the run: compute kernels run for",
+    EXPOSED: "Communication limits the run: it runs without compute beside it for",
     COPIES: "Copies limit the run: nothing else runs on the device for",
     INPUT: "Input limits the run: the device waits for the DataLoader for",
     SYNCHRONISATION: "Synchronisation limits the run: the device is idle after the host waited for it for",
@@ -53,9 +53,9 @@ class Limits(NamedTuple):
     def sentence(self) -> str:
         """What limits the run, with figures, and the next causes."""
         share = {cause: time / self.span if self.span else 0.0 for cause, time in self.by_cause.items()}
-        time = format_time(self.by_cause[self.cause] / 1000)
-        which = f"{self.name or 'device'} ({self.device})"
-        text = f"{_WORDS[self.cause]} {share[self.cause]:.0%} of the {format_time(self.span / 1000)} of {which}, {time}"
+        time, span = (format_time(value / 1000) for value in (self.by_cause[self.cause], self.span))
+        which = f"{self.name} (device {self.device})" if self.name else f"device {self.device}"
+        text = f"{_WORDS[self.cause]} {share[self.cause]:.0%} of the time on {which}, {time} of {span}"
         rest = sorted((cause for cause in share if cause != self.cause), key=lambda cause: -share[cause])
         others = [f"{cause} {share[cause]:.0%}" for cause in rest if share[cause] >= 0.02]
         return f"{text}; besides {', '.join(others)}." if others else f"{text}."

@@ -2,6 +2,7 @@
 
 const VIEWS = [
   ["overview", "Overview", (model) => ({ root: overview(model) })],
+  ["devices", "Devices", (model) => new Devices(model)],
   ["timeline", "Timeline", (model, route) => new Timeline(model, route)],
   ["flame", "Flame graph", (model, route) => new Flame(model, route)],
   ["operators", "Operators", (model) => new Operators(model)],
@@ -15,7 +16,7 @@ class App {
   constructor(model) {
     this.model = model;
     this.views = new Map();
-    this.shown = VIEWS.filter(([name]) => name !== "diff" || model.header.diff);
+    this.shown = VIEWS.filter(([name]) => !["devices", "diff"].includes(name) || model.header[name]);
     this.tabs = document.getElementById("tabs");
     this.main = document.getElementById("view");
     const timed = el("small", { class: "timed", title: "The implementation of torch that ran" }, ` ${model.header.environment.Timed ?? ""}`);

@@ -48,7 +48,9 @@ function relatives(model, event) {
   if (parent >= 0) box.append(el("h3", {}, "Parent"), el("ul", { class: "events parent" }, relative(model, parent)));
   const partner = model.partner.get(event);
   if (partner !== undefined) {
-    const title = model.sort(event) === "backward" ? "Forward op" : "Backward node";
+    const onDevice = model.header.tracks[model.track[event]].device;
+    const launches = model.sort(event) === "device" ? (onDevice ? "Launched by" : "On the device") : null;
+    const title = launches ?? (model.sort(event) === "backward" ? "Forward op" : "Backward node");
     box.append(el("h3", {}, title), el("ul", { class: "events partner" }, relative(model, partner)));
   }
   const children = model.children(event);

@@ -39,6 +39,10 @@ class Model {
       if (!this.partner.has(this.forward[i])) this.partner.set(this.forward[i], this.backward[i]);
       this.partner.set(this.backward[i], this.forward[i]);
     }
+    for (let i = 0; i < this.launch.length; i++) {
+      if (!this.partner.has(this.launch[i])) this.partner.set(this.launch[i], this.launched[i]);
+      this.partner.set(this.launched[i], this.launch[i]);
+    }
   }
 
   // For each track and depth the events there, in order of time.

@@ -4,6 +4,7 @@ function overview(model) {
   const { header } = model;
   return el(
     "section", { class: "page overview", "aria-label": "Overview" },
+    header.devices ? deviceAnswer(header.devices) : "",
     cards(model),
     whereTimeWent(model),
     findingList(header),
@@ -30,7 +31,9 @@ function cards(model) {
     const times = events.map((event) => model.length[event]).sort((a, b) => a - b);
     list.push(card("Step, median", formatTime(times[times.length >> 1]), `${events.length} steps, ${formatTime(times[0])} to ${formatTime(times[times.length - 1])}`));
   }
-  if (memory.peak >= 0) {
+  for (const { device, peak_bytes: peak, reserved_bytes: reserved } of header.devices?.memory ?? [])
+    list.push(card(`Peak memory of device ${device}`, formatBytes(peak), `${formatBytes(reserved)} reserved`));
+  if (memory.peak >= 0 && !header.devices?.memory.length) {
     const total = memory.categories.reduce((sum, _, i) => sum + model[`memory_${i}`][memory.peak], 0);
     list.push(card("Peak memory", formatBytes(total), `at ${formatTime(model.memory_time[memory.peak])}`));
   }

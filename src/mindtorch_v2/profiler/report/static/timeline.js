@@ -69,6 +69,10 @@ class Timeline {
         this.arrows = on;
         this.draw();
       }),
+      this.model.launch.length ? checkbox("Launch arrows", false, (on) => {
+        this.launchArrows = on;
+        this.draw();
+      }) : "",
       el("span", { class: "legend", "aria-hidden": "true" }, this.legend()),
     );
   }
@@ -417,25 +421,31 @@ class Timeline {
   }
 
   paintArrows(context) {
-    const { forward, backward } = this.model;
+    const { forward, backward, launch, launched } = this.model;
     context.strokeStyle = this.surface.theme.accent;
-    let drawn = 0;
-    for (let i = 0; i < forward.length && drawn < MOST_ARROWS; i++) {
-      const mine = forward[i] === this.selected || backward[i] === this.selected;
-      if (!mine && !this.arrows) continue;
-      if (this.model.end(forward[i]) < this.from && !mine) continue;
-      if (this.model.start[backward[i]] > this.to && !mine) continue;
-      context.globalAlpha = mine ? 1 : 0.35;
-      context.lineWidth = mine ? 2 : 1;
-      drawn += this.paintArrow(context, forward[i], backward[i]);
-    }
+    this.paintPairs(context, forward, backward, this.arrows, (event) => this.model.end(event));
+    this.paintPairs(context, launch, launched, this.launchArrows, (event) => this.model.start[event]);
     context.globalAlpha = 1;
   }
 
-  paintArrow(context, first, second) {
+  // Arrows between pairs of events: those of the chosen event, and all in sight if they are wanted.
+  paintPairs(context, first, second, wanted, leaves) {
+    let drawn = 0;
+    for (let i = 0; i < first.length && drawn < MOST_ARROWS; i++) {
+      const mine = first[i] === this.selected || second[i] === this.selected;
+      if (!mine && !wanted) continue;
+      if (this.model.end(first[i]) < this.from && !mine) continue;
+      if (this.model.start[second[i]] > this.to && !mine) continue;
+      context.globalAlpha = mine ? 1 : 0.35;
+      context.lineWidth = mine ? 2 : 1;
+      drawn += this.paintArrow(context, first[i], second[i], leaves(first[i]));
+    }
+  }
+
+  paintArrow(context, first, second, leaves) {
     const [y0, y1] = [this.spot(first), this.spot(second)];
     if (y0 === null || y1 === null) return 0;
-    const x0 = this.x(this.model.end(first)), x1 = this.x(this.model.start[second]);
+    const x0 = this.x(leaves), x1 = this.x(this.model.start[second]);
     const bend = Math.min(120, Math.abs(x1 - x0) / 2 + 10);
     context.beginPath();
     context.moveTo(x0, y0);
