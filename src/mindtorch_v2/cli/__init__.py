@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "Run a torch program with mindtorch_v2 in torch's place.",
     "profile": "Run a torch program under the profiler, without touching its code.",
     "table": "Show where the time went, as a table.",
+    "advise": "Say what could be saved: where the program loses time, and what to do about it.",
     "report": "Write a report: one HTML file that opens anywhere, offline.",
     "diff": "Compare runs: what got slower, faster, appeared or went away, beyond noise.",
     "analyze": "Say what limits a run on GPUs and other devices, and who asked for their time.",
@@ -39,6 +40,7 @@ _EXAMPLES = """\
 examples:
   mindtorch run examples/gpt.py --steps 20
   mindtorch profile --shapes --memory -o before examples/gpt.py
+  mindtorch advise before
   mindtorch table before --sort total --limit 20
   mindtorch diff before after --fail-over 10%
 """

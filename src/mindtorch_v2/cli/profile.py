@@ -1,7 +1,8 @@
 """Run a torch program under the profiler, without touching its code.
 
-The program runs as under `mindtorch run`: its output, tracebacks and exit code are its own. In the end the table is
-printed, and trace.json, report.html and capture.mtspool are in the folder named by -o. Ctrl-C ends the program and keeps
+The program runs as under `mindtorch run`: its output, tracebacks and exit code are its own. In the end the table and what
+could be saved are printed, and trace.json, report.html and capture.mtspool are in the folder named by -o. Python stacks
+are recorded, which says what line to change; --no-stacks leaves them out. Ctrl-C ends the program and keeps
 the profile, and so does the end of a time limit (SIGTERM); of a program that is killed outright `mindtorch recover` gets
 the spool back.
 
@@ -17,7 +18,7 @@ windows at the ends of steps.
 examples:
   mindtorch profile train.py --epochs 1
   mindtorch profile --wait 2 --warmup 1 --steps 5 --shapes --memory -o before train.py
-  mindtorch profile --stacks --all-threads -m package.train
+  mindtorch profile --no-stacks --all-threads -m package.train
   mindtorch profile --torch --wait 100 --steps 5 --repeat 10 train.py
 """
 
@@ -34,9 +35,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from ..launch.stepping import StepFunction
 from ..profiler import control
-from ..profiler.capture.capture import Capture
+from ..profiler.capture.capture import CPU_OP, Capture
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from ..profiler.read.torch_windows import FOLDER as WINDOWS
 from ..profiler.record import environment
@@ -44,6 +47,7 @@ from ..profiler.record.endings import guest_handler, interrupts_held
 from ..profiler.torch_control import TorchControl
 from ..profiler.torch_program import TorchProfile, clean
 from . import real_torch, wire
+from .advise import of_profile
 from .reporters.table import narrow, with_visible_names
 from .run import add_program, launch, program_of
 from .table import SORTS, rows_of, timed_in
@@ -64,9 +68,15 @@ _FLAG_HELP = {
 }
 
 
-def add_recorded(parser: argparse.ArgumentParser) -> None:
+def add_recorded(parser: argparse.ArgumentParser, stacks: bool = False) -> None:
+    """Flags of what is recorded beside names and times; stacks may be so unless they are switched off."""
     for flag, text in _FLAG_HELP.items():
-        parser.add_argument(f"--{flag}", action="store_true", help=text)
+        always = stacks and flag == "stacks"
+        parser.add_argument(f"--{flag}", action="store_true", default=always, help=f"{text} (on)" if always else text)
+    if stacks:
+        parser.add_argument(
+            "--no-stacks", dest="stacks", action="store_false", help="do not: less is told, at less cost"
+        )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +98,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--step-on", metavar="FUNCTION", default="", help="count returns of this function as steps")
     parser.add_argument("--torch", action="store_true", help="time the installed torch, not mindtorch_v2")
-    add_recorded(parser)
+    add_recorded(parser, stacks=True)
     parser.add_argument(
         "--all-threads", action="store_true", help="record every thread and forked worker, not the main thread alone"
     )
@@ -124,6 +134,12 @@ def check(options: argparse.Namespace) -> None:
 def name_of(options: argparse.Namespace) -> str:
     program = program_of(options)
     return program[1] if program[0] == "-m" else os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0]
+
+
+def script_of(options: argparse.Namespace) -> str:
+    """What is run, as recordings say it: an absolute path, or `-m package`."""
+    program = program_of(options)
+    return f"-m {program[1]}" if program[0] == "-m" else os.path.abspath(program[0])
 
 
 def folder_of(options: argparse.Namespace) -> str:
@@ -162,11 +178,12 @@ def _prepared(options: argparse.Namespace, folder: str) -> tuple[ProgramProfile 
     wanted |= {"all_threads": options.all_threads}
     clean(folder)
     if options.torch is not None:
-        theirs = TorchProfile(options.torch, plan, folder, step_on=options.step_on, **wanted)
+        theirs = TorchProfile(options.torch, plan, folder, step_on=options.step_on, script=script_of(options), **wanted)
         return theirs, TorchControl(options.torch, theirs)
     ours = ProgramProfile(
         plan,
         os.path.join(folder, SPOOL),
+        script=script_of(options),
         step_on=options.step_on,
         with_modules=True,
         workers=options.all_threads,
@@ -220,24 +237,35 @@ def finish(profiled: ProgramProfile | TorchProfile, options: argparse.Namespace,
     if capture is None:
         say(f"nothing was recorded: {_why_nothing(profiled, options)}")
         return
-    with contextlib.suppress(BrokenPipeError):
-        _show(capture, options)
     try:
         _write(capture, options, folder)
+        _say_where(capture, profiled, options, folder)
     except OSError as error:
         # The program's own end must not be hidden by this.
         say(f"cannot write into {folder}: {error.strerror or error}; `mindtorch recover` reads what the spool has")
-        for note in capture.notes:
-            say(f"note: {note}")
-        return
-    steps = f" in {profiled.steps} steps" if profiled.steps else ""
-    events = sum(map(len, capture.tracks))
-    say(f"recorded {events:,} events{steps}" if events else f"nothing was recorded: {_why_nothing(profiled, options)}")
     for note in capture.notes:
         say(f"note: {note}")
+    with contextlib.suppress(BrokenPipeError):
+        _show(capture, options)
+
+
+def _say_where(
+    capture: Capture, profiled: ProgramProfile | TorchProfile, options: argparse.Namespace, folder: str
+) -> None:
+    steps = f" in {profiled.steps} steps" if profiled.steps else ""
+    events = sum(map(len, capture.tracks))
+    if _has_ops(capture):
+        say(f"recorded {events:,} events{steps}")
+    else:
+        say(f"nothing was recorded: {_why_nothing(profiled, options)}")
     last = (SPOOL, "spool") if options.torch is None else (WINDOWS, WINDOWS)
     for name, title in ((TRACE, "trace"), *([] if options.no_report else [(REPORT, "report")]), last):
         say(f"{title}: {os.path.relpath(os.path.join(folder, name))}")
+
+
+def _has_ops(capture: Capture) -> bool:
+    kinds = {kind for track in capture.tracks for kind in np.unique(track.kind).tolist()}
+    return any(capture.kinds[kind].category == CPU_OP for kind in kinds)
 
 
 def _why_nothing(profiled: ProgramProfile | TorchProfile, options: argparse.Namespace) -> str:
@@ -262,6 +290,8 @@ def _show(capture: Capture, options: argparse.Namespace) -> None:
         rows.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=options.sort != "name")
         text = narrow(rows, rows, width, options.limit)
     print(f"{text}Timed: {timed_in(capture)}" if rows else text, end="\n" if rows else "", flush=True)
+    if _has_ops(capture):
+        print(of_profile(capture), end="", flush=True)
 
 
 def _write(capture: Capture, options: argparse.Namespace, folder: str) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import step_hooks, tap
+from .advise.origins import LIBRARIES, SCRIPT, installed
 from .api.recover import recover
 from .capture.capture import STEP_PREFIX, Capture, Track
 from .export import write
@@ -73,13 +74,16 @@ class StepMark(tap.region):
 class ProgramProfile:
     """Profiles the program that runs between `start` and `finish`."""
 
-    def __init__(self, plan: Plan, spool: str | None = None, *, step_on: str = "", **wanted: Any) -> None:
+    def __init__(
+        self, plan: Plan, spool: str | None = None, *, script: str = "", step_on: str = "", **wanted: Any
+    ) -> None:
         self.plan = plan
         self.steps = 0
         # Whether steps are those of a function that the user has named, which announces itself.
         self._is_named = bool(step_on)
         self._clock = StepClock()
         self._profile = _KinetoProfile(spool=spool, **wanted)
+        self._profile.preset_metadata_json(SCRIPT, json.dumps(script))
         # What warms up is recorded by a profile of its own, which keeps nothing.
         self._rehearsal = _KinetoProfile(**{**wanted, "workers": False})
         self._phase = ""
@@ -170,6 +174,7 @@ class ProgramProfile:
             self._rehearsal.stop_trace()
         elif self._phase == "active":
             self._profile.add_metadata_json(STEP_CLOCK, self._clock.text())
+            self._profile.add_metadata_json(LIBRARIES, json.dumps(installed()))
             self._profile.stop_trace()
             self._windows += 1
         self._phase = phase

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core import step_hooks
+from .advise.origins import LIBRARIES, SCRIPT, installed
 from .capture.capture import STEP_PREFIX, Capture
 from .program import REPORT, SPOOL, TRACE, Plan, nested_steps
 from .read import torch_windows
@@ -43,6 +44,7 @@ class TorchProfile:
         *,
         all_threads: bool = False,
         step_on: str = "",
+        script: str = "",
         clock: Callable[[], float] = time.monotonic,
         **wanted: bool,
     ) -> None:
@@ -51,6 +53,7 @@ class TorchProfile:
         self.notes: list[str] = []
         self._clock = clock
         self._windows = Windows(torch, folder, all_threads, wanted)
+        self._windows.script = script
         self._step_hooks = None if step_on else _StepHooks(torch, self._ready, self._stepped)
         # What was started from outside, while nothing is recorded here.
         self.attached: Windows | None = None
@@ -147,6 +150,7 @@ class Windows:
     def __init__(self, torch: ModuleType, folder: str, all_threads: bool, wanted: dict[str, bool]) -> None:
         self.folder = folder
         self.all_threads = all_threads
+        self.script = ""
         self.notes: list[str] = []
         self._torch = torch
         self._wanted = wanted
@@ -207,6 +211,8 @@ class Windows:
         self._modules.remove()
         profile.add_metadata_json(environment.METADATA, json.dumps(environment_of(self._torch)))
         profile.add_metadata_json(STEP_CLOCK, self._clock.text())
+        profile.add_metadata_json(LIBRARIES, json.dumps(installed()))
+        profile.add_metadata_json(SCRIPT, json.dumps(self.script))
         with self._guest.let_in():
             profile.stop_trace()
         if keep:

@@ -5,7 +5,6 @@ It reads what was recorded; it does not open source files.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,57 +13,51 @@ from numpy.typing import NDArray
 from ..analyse import tree
 from ..analyse.metrics import Metrics
 from ..capture.capture import USER_ANNOTATION
+from .code import Code
 from .moduletree import ModuleTree
-
-_FRAME = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?P<name>.+)$", re.DOTALL)
-_LIBRARIES = re.compile(r"(^|[/\\])(mindtorch_v2|torch|site-packages|dist-packages|lib[/\\]python3[^/\\]*)[/\\]")
-
-
-def is_users(frame: str) -> bool:
-    """Whether a stack entry names a line of the program itself, not of a library or a built-in function."""
-    match = _FRAME.match(frame)
-    if match is None or match["file"].startswith("<"):
-        return False
-    return _LIBRARIES.search(match["file"]) is None
-
-
-def innermost(stack: list[str]) -> str:
-    """The first user frame of a stack; of one without any, nothing."""
-    return next((frame for frame in stack if is_users(frame)), "")
+from .origins import Frame
 
 
 class Spot(NamedTuple):
-    """A place, how many events come from it, how long they took, and the longest of them."""
+    """A place, how many events come from it, how long they took, and the longest of them (-1 for none)."""
 
     place: str
     calls: int
     time_ns: int
     event: int
+    # Of a place in the code; empty and 0 for modules and annotations.
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+def spot_at(frame: Frame | None, calls: int, time_ns: int, event: int = -1) -> list[Spot]:
+    """A spot in the code; none where nothing is known."""
+    if frame is None:
+        return []
+    return [Spot(frame.text, calls, int(time_ns), event, frame.file, frame.line, frame.name)]
 
 
 class Places:
     """Names the place of events: the innermost line of the user's code, else the module, else the annotation around."""
 
-    def __init__(self, metrics: Metrics, modules: ModuleTree) -> None:
+    def __init__(self, metrics: Metrics, modules: ModuleTree, code: Code | None = None) -> None:
         self._metrics = metrics
         self._modules = modules
-        self._of_stack: dict[int, str] = {0: ""}
+        self.code = Code(metrics) if code is None else code
         annotated = metrics.of_kinds(lambda kind: kind.category == USER_ANNOTATION)
         self._annotation = tree.splice(metrics.parent, ~annotated)
 
-    def of_stack(self, stack: int) -> str:
-        found = self._of_stack.get(stack)
-        if found is None:
-            found = self._of_stack[stack] = innermost(self._metrics.capture.stacks.read(stack))
-        return found
-
     def of(self, event: int) -> str:
-        """`file.py(12): name`, `Model.layer` or `annotation`; empty where nothing was recorded that tells."""
+        """`file.py:12 in name`, `Model.layer` or `annotation`; empty where nothing was recorded that tells."""
+        frame = self.frame(event)
+        return frame.text if frame is not None else self._around(event)
+
+    def frame(self, event: int) -> Frame | None:
+        return self.code.tree.frames[int(self.code.node[event])]
+
+    def _around(self, event: int) -> str:
         metrics = self._metrics
-        line = "" if metrics.is_python[event] else self.of_stack(int(metrics.stack[event]))
-        line = line or innermost(metrics.python_stack(event))
-        if line:
-            return line
         node = self._modules.nodes[int(self._modules.of_event[event])]
         annotation = int(self._annotation[event])
         around = metrics.kind_of(int(metrics.kind[annotation])).label if annotation >= 0 else ""
@@ -76,9 +69,9 @@ class Places:
             return []
         metrics = self._metrics
         time = metrics.total_ns[events]
-        # Events of one stack, module and annotation have one place: name it once.
+        # Events of one line, module and annotation have one place: name it once.
         width = int(self._modules.of_event.max()) + 1
-        codes = (metrics.stack[events].astype(np.int64) * width + self._modules.of_event[events]) * (len(metrics) + 1)
+        codes = (self.code.node[events] * width + self._modules.of_event[events]) * (len(metrics) + 1)
         _, which = np.unique(codes + self._annotation[events] + 1, return_inverse=True)
         which = which.reshape(-1)
         longest = np.lexsort((-time, which))[np.concatenate(([0], np.cumsum(np.bincount(which))[:-1]))]
@@ -86,9 +79,11 @@ class Places:
         rows = zip(longest.tolist(), np.bincount(which).tolist(), np.bincount(which, weights=time).tolist())
         for row, count, total in rows:
             event = int(events[row])
-            place = self.of(event)
+            frame = self.frame(event)
+            place = frame.text if frame is not None else self._around(event)
             old = groups.get(place, Spot(place, 0, 0, event))
             if old.calls and metrics.total_ns[old.event] > metrics.total_ns[event]:
                 event = old.event
-            groups[place] = Spot(place, old.calls + count, old.time_ns + int(total), event)
+            at = (frame.file, frame.line, frame.name) if frame is not None else ("", 0, "")
+            groups[place] = Spot(place, old.calls + count, old.time_ns + int(total), event, *at)
         return sorted(groups.values(), key=lambda spot: -spot.time_ns)[:limit]

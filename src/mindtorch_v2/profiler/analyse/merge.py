@@ -42,6 +42,10 @@ class MergedStacks:
             found = self._numbers[key] = len(self._known) - 1
         return found
 
+    @property
+    def lines_of_definition(self) -> bool:
+        return any(getattr(stacks, "lines_of_definition", False) for stacks, _ in self._known)
+
     def read(self, stack: int) -> list[str]:
         stacks, number = self._known[stack]
         return list(stacks.read(number)) if number else []

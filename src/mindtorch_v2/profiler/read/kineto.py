@@ -125,6 +125,8 @@ class StackTexts:
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {"": 0}
         self._stacks: list[Any] = [""]
+        # Whether lines are where functions begin, as all that a trace tells, not the ones that ran.
+        self.lines_of_definition = False
 
     def intern(self, stack: str | tuple[int, str]) -> int:
         found = self._numbers.get(stack)
@@ -560,6 +562,7 @@ class _Reader:
 
     def _stacks_from_functions(self, tracks: list[Track]) -> None:
         """Where a file holds no call stacks, those of events are the Python functions around them."""
+        self.stacks.lines_of_definition = True
         is_python = np.array([kind.category == PYTHON_FUNCTION for kind in self.kinds])
         for track in tracks:
             if track.device_type == 0 and is_python[track.kind].any():

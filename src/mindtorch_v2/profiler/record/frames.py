@@ -21,6 +21,8 @@ from .recorder import COLLECTION_NAME, RECORDER, PythonEvent, StackTable, Thread
 _HELPER = tap.HELPER
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _COMMAND = os.path.join(os.path.dirname(PACKAGE), "mindtorch_cli", "__init__.py")
+# What installers make of it.
+_SCRIPTS = ("mindtorch", "mindtorch-script.py")
 
 # What becomes of a frame. SHOWN frames are events; SKIPPED ones are not, but what they call may be;
 # HIDDEN ones (op bodies) hide whatever they call, as a C++ kernel would.
@@ -42,7 +44,7 @@ def visibility(code: CodeType) -> int:
     if filename.startswith("<mindtorch_v2"):
         return HIDDEN
     if not filename.startswith(PACKAGE + os.sep):
-        return SKIPPED if filename == _COMMAND else 1
+        return SKIPPED if filename == _COMMAND or os.path.basename(filename) in _SCRIPTS else 1
     inner = filename[len(PACKAGE) + 1 :].replace(os.sep, "/")
     first = inner.partition("/")[0]
     if first in _HIDDEN_FOLDERS or inner.rpartition("/")[0] in _HIDDEN_FOLDERS:

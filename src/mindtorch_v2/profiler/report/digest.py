@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..advise import findings
-from ..advise.moduletree import ModuleTree, module_tree
-from ..advise.places import Places
-from ..advise.steps import find_steps
-from ..advise.summary import SORTS, sort_of, summarise, window_of
+from ..advise.findings import Run, find
+from ..advise.moduletree import ModuleTree
+from ..advise.rules import RULES
+from ..advise.summary import SORTS, sort_of, window_of
 from ..analyse import tree
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture, Kinds
@@ -44,13 +43,13 @@ class Digest:
 
     def __init__(self, capture: Capture, before: Capture | None = None) -> None:
         self.metrics = Metrics(capture)
-        self.modules = module_tree(self.metrics)
-        self.summary = summarise(self.metrics)
+        self.run = Run(self.metrics)
+        self.modules, self.summary = self.run.modules, self.run.summary
         self.packer = Packer()
         self.before = before
 
     def packed(self, title: str) -> str:
-        metrics, capture = self.metrics, self.metrics.capture
+        metrics, capture, cost = self.metrics, self.metrics.capture, self.run.cost
         begin, finish = window_of(metrics)
         header = {
             "title": title,
@@ -61,7 +60,7 @@ class Digest:
             "tracks": _tracks(capture),
             "options": asdict(capture.options),
             "summary": self.summary._asdict(),
-            "overhead": self._overhead(),
+            "overhead": cost and {"events": cost.events, "per_event_ns": cost.per_event_ns, "share": cost.share},
             "environment": environment(capture),
             "modules": _module_rows(self.modules),
             "steps": self._steps(),
@@ -70,7 +69,7 @@ class Digest:
             "devices": straight_values(device_view(metrics, begin, finish)),
             **self._events(begin),
         }
-        header["findings"] = self._findings(header["overhead"])
+        header["findings"] = self._findings()
         return self.packer.packed(header)
 
     def _events(self, begin: int) -> dict[str, Any]:
@@ -153,7 +152,7 @@ class Digest:
         return [list(key) for key in nodes], [straight(frame) for frame in frames], ends
 
     def _steps(self) -> dict[str, Any]:
-        steps = find_steps(self.metrics)
+        steps = self.run.steps
         return {"name": steps.name, "events": steps.places.tolist(), "labels": steps.labels(self.metrics)}
 
     def _memory(self) -> dict[str, Any]:
@@ -171,23 +170,9 @@ class Digest:
             row["end"] -= begin if row["end"] >= 0 else 0
         return {"categories": usage.names, "peak": usage.peak, "alive": alive}
 
-    def _overhead(self) -> dict[str, Any] | None:
-        """What recording took: measured for a capture of this process, read from the file's metadata else."""
-        metrics, capture = self.metrics, self.metrics.capture
-        prices = overhead.stated_prices(capture.metadata)
-        if prices is None and isinstance(capture.kinds, Kinds) and capture.pid == os.getpid():
-            prices = overhead.prices(capture.options)
-        if prices is None:
-            return None
-        window_s = (capture.stop_ns - capture.start_ns) / 1e9
-        cost = prices.total(len(metrics), len(metrics.memory_events), window_s)
-        return {"events": cost.events, "per_event_ns": cost.per_event_ns, "share": cost.share}
-
-    def _findings(self, cost: dict[str, Any] | None) -> list[dict[str, Any]]:
-        places = Places(self.metrics, self.modules)
-        share = cost["share"] if cost else 0.0
-        run = findings.Run(self.metrics, self.modules, find_steps(self.metrics), self.summary, places, share)
-        return [{**found._asdict(), "spots": [list(spot) for spot in found.spots]} for found in findings.find(run)]
+    def _findings(self) -> list[dict[str, Any]]:
+        rows = [found._asdict() for found in find(self.run, RULES)]
+        return [{**row, "spots": [list(spot) for spot in row["spots"]]} for row in rows]
 
     def _diff(self) -> dict[str, Any] | None:
         return None if self.before is None else compare(self.before, self.metrics.capture)
