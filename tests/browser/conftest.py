@@ -39,6 +39,8 @@ CAPTURES: dict[str, Callable[[], Capture]] = {
     "device": lambda: load(DEVICE_TRACE),
     "gpu": lambda: _loaded(device_run()),
     "priced": captures.priced,
+    "workers": captures.workers,
+    "long": captures.long,
 }
 # The second side of the reports that have a diff view.
 BEFORE: dict[str, Callable[[], Capture]] = {"small": lambda: captures.small(slower=2)}

@@ -199,7 +199,7 @@ def test_the_diff_names_what_changed(page: Page) -> None:
 
 def test_findings_lead_to_their_place(page: Page) -> None:
     page.open("small", "overview")
-    found = page.find(".findings li[data-rule=synchronisations]")
-    assert "train.py(12): train" in found.text
-    page.click(".findings li[data-rule=synchronisations] a")
+    found = page.find(".findings li[data-rule=reads]")
+    assert "train.py:12 in train" in found.text
+    page.click(".findings li[data-rule=reads] a")
     assert page.find(".details h2").text == "aten::item"

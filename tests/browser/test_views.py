@@ -240,3 +240,75 @@ def test_a_small_screen_needs_no_sideways_scrolling(page: Page) -> None:
             assert 0 <= tab[0] < tab[1] <= 390, view
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_first_screen_tells_where_a_step_went(page: Page) -> None:
+    page.open("small", "overview")
+    assert page.texts(".headline")[0].startswith("A step takes ")
+    key = [text.split("1")[0] for text in page.texts(".overview section:nth-of-type(1) .key li")]
+    assert any(text.startswith("Forward") for text in key)
+    assert any(text.startswith("Backward") for text in key)
+    tips = page.js("return [...document.querySelectorAll('.shares i')].map((i) => i.title)")
+    assert any("the autograd engine and the operators it runs" in tip for tip in tips)
+    titles = page.texts(".overview h2")
+    for title in ("The median step", "The run", "What could be saved", "Hot lines of your code", "Memory at its peak"):
+        assert any(text.startswith(title) for text in titles), title
+
+
+def test_library_frames_are_folded_until_asked_for(page: Page) -> None:
+    page.open("torch", "flame")
+    names = "return document.querySelector('.flames canvas').dataset.names"
+    assert "train.py" in page.js(names)
+    assert "torch/" not in page.js(names)
+    page.js("[...document.querySelectorAll('label.field')].find((l) => l.textContent === 'Library frames').click()")
+    page.settle()
+    assert "torch/" in page.js(names)
+    # The timeline follows, and a link to a folded event shows it.
+    page.open("torch", "timeline")
+    assert page.js("return document.querySelector('.bar label:nth-of-type(2) input').checked") is False
+
+
+def test_the_flame_graph_shows_one_thread_and_no_waiting(page: Page) -> None:
+    page.open("workers", "flame")
+    names = "return document.querySelector('.flames canvas').dataset.names"
+    assert "<built-in function sleep>" not in page.js(names)  # folded
+    page.js("[...document.querySelectorAll('label.field')].find((l) => l.textContent === 'Library frames').click()")
+    page.settle()
+    assert "<built-in function sleep>" in page.js(names)
+    page.js("[...document.querySelectorAll('label.field')].find((l) => l.textContent === 'Hide waiting').click()")
+    page.settle()
+    assert "<built-in function sleep>" not in page.js(names)
+    page.choose("Thread", "1")
+    assert "aten::stack" in page.js(names)
+    assert "aten::mm" not in page.js(names)
+
+
+def test_every_worker_is_on_the_first_screen(page: Page) -> None:
+    page.open("workers", "timeline")
+    data = page.js("return {...document.querySelector('.timeline canvas').dataset}")
+    lanes = data["lanes"].split("|")
+    assert len(lanes) == 5
+    assert "rows" in lanes[0]  # the deep one leaves room
+    assert int(data["bottom"]) <= page.js("return document.querySelector('.timeline canvas').clientHeight")
+
+
+def test_keys_work_without_a_click(page: Page) -> None:
+    page.open("small", "timeline")
+    before = page.js("return document.querySelector('.timeline canvas').dataset.to")
+    page.js("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'w', bubbles: true}))")
+    page.settle()
+    assert page.js("return document.querySelector('.timeline canvas').dataset.to") != before
+
+
+def test_thousands_of_steps_are_a_distribution_without_scrolling(page: Page) -> None:
+    page.open("long", "steps")
+    assert len(page.all(".steps button")) <= 100
+    assert 4 < len(page.all(".histogram .bars > *")) <= 33
+    assert page.js("const box = document.querySelector('.steps'); return box.scrollWidth <= box.clientWidth")
+    # Three steps are far longer than the others: the axis does not follow them.
+    assert page.texts(".histogram .range span")[2].startswith("3 up to")
+    assert any(text == "▲" for text in page.texts(".steps b"))
+    page.js("document.querySelector('.histogram .bars > :last-child').click()")
+    page.settle()
+    assert "against" in page.texts("p.facts")[0]
+    assert page.errors() == []

@@ -206,3 +206,28 @@ def hostile() -> Capture:
     capture.metadata.update({name[:80]: name for name in HOSTILE})
     capture.notes.append(HOSTILE[1])
     return capture
+
+
+def workers() -> Capture:
+    """A deep main thread and four workers, one of which sleeps in a function of its own."""
+    made = Builder(stacks=True)
+    for depth in range(40):
+        made.region(made.kind(f"train.py({depth}): f{depth}", PYTHON_FUNCTION), depth, 1_000_000 - depth)
+    made.region(made.kind("aten::mm"), 100, 900_000)
+    for thread in range(1, 5):
+        made.region(made.kind("loader.py(9): load", PYTHON_FUNCTION), 0, 1_000_000, thread=thread)
+        made.region(made.kind("aten::stack"), 10, 300_000, thread=thread)
+        made.region(made.kind("<built-in function sleep>", PYTHON_FUNCTION), 400_000, 900_000, thread=thread)
+    return made.capture()
+
+
+def long() -> Capture:
+    """3,000 steps of varying length, three of them far out of line."""
+    made = Builder()
+    at = 0
+    for step in range(3000):
+        length = 50_000_000 if step % 1000 == 500 else 1_000_000 + (step * 7919 % 401) * 1000
+        made.region(made.kind(f"ProfilerStep#{step}", USER_ANNOTATION), at, at + length)
+        made.region(made.kind("aten::mm"), at + 10, at + length - 10)
+        at += length
+    return made.capture()

@@ -1,7 +1,8 @@
 """Say what could be saved: where the program loses time, and what to do about it.
 
 FILE is a trace of torch or of this package, a spool, a folder that `mindtorch profile` wrote, or - for stdin. Findings
-are ranked by what could be saved; what is below half a percent of the run is left out. Places are lines that ran
+are ranked by what could be saved, in time and as a share of all steps (of the run, where it has none, and for start-up);
+what is below half a percent is left out. Places are lines that ran
 (`train.py:12 in step`) where stacks were recorded, else functions, with the line where they begin.
 
 examples:
@@ -63,7 +64,7 @@ def text(found: list[Finding]) -> str:
     for number, finding in enumerate(found, 1):
         head = f"{number}. {paint(finding.level, _COLOURS[finding.level])}"
         places = ", ".join(visible(spot.place) for spot in finding.spots[:_PLACES])
-        lines.append(f"{head}: {_saving(finding)}{' at ' + cut(places, 200) if places else ''}")
+        lines.append(f"{head}: {_saving(finding)}{', at ' + cut(places, 200) if places else ''}")
         for paragraph in (finding.title, finding.advice):
             lines += textwrap.wrap(visible(paragraph), width, initial_indent="   ", subsequent_indent="   ")
     return "\n".join(lines) + "\n"
@@ -72,7 +73,7 @@ def text(found: list[Finding]) -> str:
 def _saving(finding: Finding) -> str:
     if not finding.time_ns:
         return "worth knowing"
-    return f"up to {spoken(finding.time_ns)}, {finding.share:.1%} of the run,"
+    return f"up to {spoken(finding.time_ns)}, {finding.share:.1%}"
 
 
 def as_dict(finding: Finding) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def markdown(found: list[Finding]) -> str:
     lines = []
     for number, finding in enumerate(found, 1):
         places = ", ".join(code(spot.place) for spot in finding.spots[:_PLACES])
-        where = f" at {places}" if places else ""
+        where = f", at {places}" if places else ""
         lines.append(f"{number}. **{finding.level}**: {_saving(finding)}{where}  \n   {_plain(finding.title)}.")
         lines.append(f"   {_plain(finding.advice)}" if finding.advice else "")
     return "\n".join(line for line in lines if line) + "\n"

@@ -1,5 +1,6 @@
 """What could be saved in a run, on captures made for one finding each. Checked as data, before any text or page."""
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,15 @@ def test_reads_of_the_users_are_counted_by_step() -> None:
     finding = found(run.capture())["reads"]
     assert "read 10 values (1 a step)" in finding.title
     assert finding.spots[0].place == "train.py:50 in main"
+
+
+def test_built_in_functions_between_an_op_and_its_line_do_not_matter() -> None:
+    run = Training()
+    run.compute()
+    stack = run.made.stack("<built-in method item of Tensor object at 0x7f>", "train.py(50): main")
+    for step in range(run.steps):
+        run.region("aten::item", step, 0, MS, stack=stack)
+    assert found(run.capture())["reads"].calls == 10
 
 
 def test_what_saves_less_than_half_a_percent_is_left_out() -> None:
@@ -445,7 +455,7 @@ def test_the_phases_of_a_run_follow_each_other() -> None:
     run = Run(Metrics(Training().capture()))
     phases = run.parts.phases()
     assert [phase.name for phase in phases] == ["start-up", "steps", "after"]
-    assert all(one.start_ns + one.length_ns == next_.start_ns for one, next_ in zip(phases, phases[1:]))
+    assert all(one.start_ns + one.length_ns == next_.start_ns for one, next_ in itertools.pairwise(phases))
 
 
 def test_without_stacks_the_module_or_annotation_is_the_place() -> None:

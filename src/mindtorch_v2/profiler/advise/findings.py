@@ -123,7 +123,9 @@ class Run:
         table = np.zeros(int(present.max()) + 1, bool)
         for stack in present.tolist():
             frames = metrics.capture.stacks.read(stack) if stack else []
-            table[stack] = bool(frames) and self.code.origins.is_users(frames[0])
+            # In torch's own traces stacks end in the built-in function behind the op.
+            caller = next((frame for frame in frames if not frame.startswith("<built-in")), "")
+            table[stack] = self.code.origins.is_users(caller)
         return outer & table[metrics.columns.stack]
 
     def spoken_slices(self) -> NDArray[np.bool_]:

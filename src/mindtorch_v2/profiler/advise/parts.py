@@ -24,7 +24,7 @@ PARTS = ("data", "forward", "backward", "optimizer", "python", "idle")
 DATA, FORWARD, BACKWARD, OPTIMIZER, PYTHON, IDLE = range(len(PARTS))
 LOADER = "enumerate(DataLoader)"
 OPTIMIZER_REGION = "Optimizer."
-_WAITING = re.compile(
+WAITING = re.compile(
     r"<built-in (function|method) "
     r"(sleep|acquire|select|poll|epoll|wait|recv|recv_into|accept|join|get_nowait|waitpid|_wait_for_single_object)\b"
 )
@@ -65,7 +65,7 @@ class Parts:
         metrics = self._metrics
         engine = metrics.is_backward | metrics.is_evaluation
         in_engine = engine | (tree.splice(metrics.parent, ~engine) >= 0)
-        waits = metrics.of_kinds(lambda kind: kind.is_function and _WAITING.match(kind.name) is not None)
+        waits = metrics.of_kinds(lambda kind: kind.is_function and WAITING.match(kind.name) is not None)
         found = np.where(self._code.is_op | self._in_op, FORWARD, PYTHON)
         found[waits] = IDLE
         found[in_engine] = BACKWARD

@@ -50,15 +50,13 @@ def loops(run: Run) -> Iterator[Finding]:
         each = _a_step(run, loop.turns)
         reads = loop.reads >= 0.9 * max(loop.lines.values())
         if reads:
-            title = f"A loop {where} reads {loop.reads:,} single values ({each}): {run.amount(time)}"
+            title = f"A loop {where} reads {loop.reads:,} single values ({each})"
             advice = (
                 "int(), float(), item() and tests of tensors read one value at a time. Compute with whole tensors, "
                 "(a == b).sum() for instance, and read the result once; or read all values at once by tolist()."
             )
         else:
-            title = (
-                f"A Python loop over rows or elements {where} turns {loop.turns:,} times ({each}): {run.amount(time)}"
-            )
+            title = f"A Python loop over rows or elements {where} turns {loop.turns:,} times ({each})"
             advice = (
                 "Each turn calls ops on a small piece, and calling costs more than computing. Use one op on the whole "
                 "tensor: a reduction with dim=, broadcasting, where(), clamp() or a mask instead of the loop."
@@ -129,7 +127,7 @@ def casts(run: Run) -> Iterator[Finding]:
         back = bool(both) or (all(not pair[0] for pair in seen) and lines > 1.5)
         between = f" between {both[0][0]} and {both[0][1]}" if both else ""
         how = "there and back" if back else "of dtypes"
-        title = f"{len(mine):,} casts {how}{between}: {run.amount(time)}"
+        title = f"{len(mine):,} casts {how}{between}"
         advice = (
             "Convert once where data enters the program; constants of the right dtype need no conversion each step."
         )
@@ -185,7 +183,7 @@ def copies(run: Run) -> Iterator[Finding]:
     if not len(chosen):
         return
     time = run.time(chosen)
-    title = f"{len(chosen):,} copies for another layout: {run.amount(time)}"
+    title = f"{len(chosen):,} copies for another layout"
     advice = (
         "contiguous() and reshape() of a transposed tensor copy all of its data. Keep layouts that need no copy, "
         "and use view() where possible."
@@ -201,7 +199,7 @@ def _copies_of(run: Run, events: NDArray[np.intp]) -> Iterator[Finding]:
         return
     time, spots = _whole_lines(run, events)
     steps = max(len(run.steps.places), 1)
-    title = f"{len(events):,} copies of tensors ({_a_step(run, len(events))}): {run.amount(time)}"
+    title = f"{len(events):,} copies of tensors ({_a_step(run, len(events))})"
     advice = (
         "clone(), deepcopy() and copies of a state every step copy all data each time. Keep them for when they "
         "are needed (the best epoch, a checkpoint), or copy into tensors that exist already with copy_()."
@@ -267,7 +265,7 @@ def rebuilt(run: Run) -> Iterator[Finding]:
         time, spots = _whole_lines(run, mine)
         if run.share(time) < 0.01:
             continue
-        title = f"Tensors built anew in every step ({len(mine):,} calls): {run.amount(time)}"
+        title = f"Tensors built anew in every step ({len(mine):,} calls)"
         advice = "What does not change from step to step (masks, positions, constants) is built once, before the loop."
         run.spoken_of[mine] = True
         level = run.level(run.share(time))
@@ -280,7 +278,7 @@ def reads(run: Run) -> Iterator[Finding]:
     if len(events) < 2:
         return
     time = run.time(events)
-    title = f"item() and truth tests read {len(events):,} values ({_a_step(run, len(events))}): {run.amount(time)}"
+    title = f"item() and truth tests read {len(events):,} values ({_a_step(run, len(events))})"
     advice = (
         "Each read waits until its tensor is computed; on an accelerator that stalls the queue. "
         "Collect losses as tensors and read them rarely, and test no tensors in the loop."
@@ -308,7 +306,7 @@ def small_batches(run: Run) -> Iterator[Finding]:
         return
     title = (
         f"{steps:,} steps of {spoken(float(np.median(end - begin)))} do little each: their ops take "
-        f"{spoken(float(np.median(time)))} in the median, most of it for calling them: {run.amount(length)}"
+        f"{spoken(float(np.median(time)))} in the median, most of it for calling them"
     )
     advice = "Larger batches do more in every call: raise the DataLoader's batch_size, and the learning rate with it."
     spots = run.places.spots(loads[run.step_of[loads] >= 0])

@@ -48,7 +48,7 @@ def loader_waits(run: Run) -> Iterator[Finding]:
         level = run.level(run.share(time), HIGH if users >= 0.5 * time else LOW, medium=0.05)
         spots = spot_at(frame, len(single), users, int(single[0])) if users >= 0.5 * time else []
     else:
-        title = f"The program waits for the DataLoader's workers: {run.amount(time)}"
+        title = "The program waits for the DataLoader's workers"
         advice = "Raise num_workers or prefetch_factor, do less in __getitem__ and collate_fn, or cache what they make."
         level = run.level(run.share(time), medium=0.05)
         spots = []
@@ -185,7 +185,7 @@ def warm_up(run: Run) -> Iterator[Finding]:
     extra = int((end - begin)[:warm].sum() - warm * usual)
     first = float((end - begin)[0])
     which = "The first step takes" if warm == 1 else f"The first {warm} steps take up to"
-    title = f"{which} {first / usual:.1f} times as long as the median of the others: {run.amount(extra, True)}"
+    title = f"{which} {first / usual:.1f} times as long as the median of the others"
     advice = (
         "Warm up before measuring: --wait 1 --warmup 1, or schedule(wait=1, warmup=1, active=…), leaves such steps out."
     )
@@ -214,7 +214,7 @@ def outliers(run: Run) -> Iterator[Finding]:
     labels = run.steps.labels(run.metrics)
     which = f"Step {labels[worst].rpartition('#')[2]}" if len(slow) == 1 else f"{len(slow)} steps"
     each = f"{spoken(float(length[worst]))}, {length[worst] / usual:.0f} times the median"
-    title = f"{which} took {'up to ' if len(slow) > 1 else ''}{each}: {run.amount(extra)}"
+    title = f"{which} took {'up to ' if len(slow) > 1 else ''}{each}"
     if _is_busy(run)[0] >= 0.1 and place_ns < 0.5 * extra:
         return
     advice = (
@@ -286,7 +286,7 @@ def collections(run: Run) -> Iterator[Finding]:
     time = run.time(events)
     if not len(events):
         return
-    title = f"{len(events):,} garbage collections: {run.amount(time)}"
+    title = f"{len(events):,} garbage collections"
     advice = "gc.freeze() after setting up, or collecting once a step, keeps collections out of the hot path."
     level = run.level(run.share(time), MEDIUM)
     yield Finding("collections", level, title, advice, len(events), time, run.share(time), run.places.spots(events))

@@ -16,17 +16,20 @@ from numpy.typing import NDArray
 
 from ..advise.findings import Run, find
 from ..advise.moduletree import ModuleTree
+from ..advise.parts import WAITING
 from ..advise.rules import RULES
 from ..advise.summary import SORTS, sort_of, window_of
 from ..analyse import tree
 from ..analyse.metrics import Metrics
-from ..capture.capture import Capture, Kinds
+from ..analyse.modules import is_module
+from ..capture.capture import Capture, Kind, Kinds
 from ..record import environment as where
 from ..record import overhead, step_clock
 from . import allocations
 from .comparison import compare
 from .devices import device_view, launch_arrows
 from .pack import Packer
+from .story import story
 
 Ints = NDArray[np.int64]
 
@@ -69,7 +72,11 @@ class Digest:
             "devices": straight_values(device_view(metrics, begin, finish)),
             **self._events(begin),
         }
-        header["findings"] = self._findings()
+        found = find(self.run, RULES)
+        header["findings"] = [{**one._asdict(), "spots": [list(spot) for spot in one.spots]} for one in found]
+        header["story"] = story(self.run, found)
+        for number, times in enumerate(self.run.parts.by_step.T if len(self.run.steps.places) else ()):
+            self.packer.add(f"part_{number}", times)
         return self.packer.packed(header)
 
     def _events(self, begin: int) -> dict[str, Any]:
@@ -100,6 +107,9 @@ class Digest:
             "kinds": [self._kind(number) for number in kinds],
             "calls": [self._call(place, int(kind[place])) for place in first],
             "frames": frames,
+            "libraries": sorted(
+                {text.partition("(")[0] for text in frames if not self.run.code.origins.is_users(text)}
+            ),
             "stacks": nodes,
         }
 
@@ -124,7 +134,14 @@ class Digest:
             SORTS.index(sort_of(kind)),
             kind.overload,
             straight(kind.path),
+            self._folding(kind),
         ]
+
+    def _folding(self, kind: Kind) -> int:
+        """What is folded away at first: 1 for functions of libraries and built-in ones, 2 for those that only wait."""
+        if not kind.is_function or is_module(kind) or self.run.code.origins.is_users(kind.name):
+            return 0
+        return 2 if WAITING.match(kind.name) else 1
 
     def _call(self, place: int, kind: int) -> list[Any]:
         """What calls with the same name and inputs share: kind, shapes, types, other arguments, FLOPs."""
@@ -169,10 +186,6 @@ class Digest:
             row["start"] -= begin if row["start"] >= 0 else 0
             row["end"] -= begin if row["end"] >= 0 else 0
         return {"categories": usage.names, "peak": usage.peak, "alive": alive}
-
-    def _findings(self) -> list[dict[str, Any]]:
-        rows = [found._asdict() for found in find(self.run, RULES)]
-        return [{**row, "spots": [list(spot) for spot in row["spots"]]} for row in rows]
 
     def _diff(self) -> dict[str, Any] | None:
         return None if self.before is None else compare(self.before, self.metrics.capture)

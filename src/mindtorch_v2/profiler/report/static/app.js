@@ -25,6 +25,7 @@ class App {
       role: "tab", id: `tab-${name}`, href: `#${name}`, "aria-controls": "view", onkeydown: (press) => this.onTabKey(press),
     }, title)));
     this.main.setAttribute("role", "tabpanel");
+    document.addEventListener("keydown", (press) => this.onKey(press));
     followLinks((route) => this.open(route));
     this.open(readRoute());
   }
@@ -49,6 +50,14 @@ class App {
     if (known?.follow) known.follow(route);
     view.draw?.();
     document.title = `${title} · ${this.model.header.title}`;
+  }
+
+  // Keys of the view work wherever the focus is, but where they have a meaning of their own.
+  onKey(press) {
+    if (press.defaultPrevented || press.ctrlKey || press.metaKey || press.altKey || !this.current?.key) return;
+    const focused = press.target.closest?.("input, select, textarea, button, a, [role=treegrid]");
+    if (focused && (focused.tagName !== "A" || ["Enter", " "].includes(press.key))) return;
+    if (this.current.key(press)) press.preventDefault();
   }
 
   onTabKey(press) {

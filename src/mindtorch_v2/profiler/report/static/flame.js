@@ -40,30 +40,33 @@ class FlameTree {
   }
 }
 
-function flameTree(model, mode) {
+// `shown` says which events count: those of the chosen threads, and with or without those that only wait.
+function flameTree(model, mode, shown) {
   const tree = new FlameTree();
-  if (mode === "calls") growCalls(tree, model);
-  else growLeaves(tree, model, mode === "stack" ? stackNodes(tree, model) : moduleNodes(tree, model), mode === "stack" ? model.stack : model.module);
+  if (mode === "calls") growCalls(tree, model, shown);
+  else growLeaves(tree, model, mode === "stack" ? stackNodes(tree, model) : moduleNodes(tree, model), mode === "stack" ? model.stack : model.module, shown);
   return tree.finish();
 }
 
-function growCalls(tree, model) {
+function growCalls(tree, model, shown) {
   const place = new Int32Array(model.count);
   for (let i = 0; i < model.count; i++) {
     const kind = model.kinds[model.kind[i]];
-    if (kind.sort === "memory") continue;
+    if (kind.sort === "memory" || !shown(i)) continue;
     const parent = model.parent[i] < 0 ? 0 : place[model.parent[i]];
-    place[i] = tree.child(parent, kind.label, kind.label, kind.sort);
-    tree.add(place[i], model.selfTime[i], i, model);
+    // What is folded counts for whoever calls it.
+    place[i] = model.hidden[i] ? parent : tree.child(parent, kind.label, kind.label, kind.sort);
+    if (model.hidden[i]) tree.nodes[parent].self += model.selfTime[i];
+    else tree.add(place[i], model.selfTime[i], i, model);
   }
 }
 
 // Ops as leaves below the node that stands for their stack or module.
-function growLeaves(tree, model, nodes, column) {
+function growLeaves(tree, model, nodes, column, shown) {
   const { time } = model.plain;
   for (let i = 0; i < model.count; i++) {
     const kind = model.kinds[model.kind[i]];
-    if (model.isPython[model.kind[i]] || !column[i] || kind.sort === "step" || kind.sort === "annotation") continue;
+    if (model.isPython[model.kind[i]] || !column[i] || kind.sort === "step" || kind.sort === "annotation" || !shown(i)) continue;
     tree.add(tree.child(nodes[column[i]], kind.label, kind.label, kind.sort), time[i], i, model);
   }
 }
@@ -73,7 +76,9 @@ function stackNodes(tree, model) {
   const places = new Int32Array(stacks.length);
   for (let i = 1; i < stacks.length; i++) {
     const [outer, frame] = stacks[i];
-    places[i] = tree.child(places[outer], `f${frame}`, frames[frame], frames[frame].startsWith("nn.Module: ") ? "module" : "python");
+    const sort = frames[frame].startsWith("nn.Module: ") ? "module" : "python";
+    const folded = model.folded && sort === "python" && !model.isUsers(frames[frame]);
+    places[i] = folded ? places[outer] : tree.child(places[outer], `f${frame}`, frames[frame], sort);
   }
   return places;
 }
@@ -93,11 +98,13 @@ class Flame {
     this.model = model;
     this.mode = FLAME_MODES.some(([mode]) => mode === route.mode) ? route.mode : "calls";
     this.upward = false;
+    this.thread = "all";
+    this.waiting = true;
     this.matches = "";
     this.canvas = el("canvas", {
       class: "surface", tabindex: "0", role: "application", "aria-roledescription": "flame graph", "aria-label": "Flame graph",
       onclick: (click) => this.open(this.at(click)), onmousemove: (move) => this.hover(move),
-      onmouseleave: () => this.leave(), onkeydown: (press) => this.key(press),
+      onmouseleave: () => this.leave(),
     });
     this.tip = el("div", { class: "tip", hidden: true });
     this.crumbs = el("nav", { class: "crumbs", "aria-label": "Way to the root" });
@@ -122,13 +129,37 @@ class Flame {
         this.upward = way === "up";
         this.draw();
       }),
+      chooser("Thread", [["all", "all"], ...this.threads()], this.thread, (thread) => {
+        this.thread = thread;
+        this.choose(this.mode);
+      }),
+      checkbox("Hide waiting", false, (on) => {
+        this.waiting = !on;
+        this.choose(this.mode);
+      }),
+      (this.unfold = checkbox("Library frames", !this.model.folded, (on) => {
+        this.model.fold(!on);
+        this.choose(this.mode);
+      })),
       search, button("Reset zoom", () => this.open(0)),
     );
   }
 
+  // Threads that hold anything, the fullest first.
+  threads() {
+    const counts = this.model.rows.map((rows) => rows.reduce((sum, row) => sum + row.length, 0));
+    const order = counts.map((_, number) => number).filter((number) => counts[number]).sort((a, b) => counts[b] - counts[a]);
+    return order.map((number) => [number, this.model.header.tracks[number].name]);
+  }
+
   choose(mode) {
     this.mode = mode;
-    this.nodes = flameTree(this.model, mode);
+    const { model } = this;
+    const thread = this.thread === "all" ? -1 : Number(this.thread);
+    const shown = (event) => (thread < 0 || model.track[event] === thread) && (this.waiting || !model.kinds[model.kind[event]].waits);
+    this.foldedAs = model.folded;
+    this.unfold.querySelector("input").checked = !model.folded;
+    this.nodes = flameTree(model, mode, shown);
     this.canvas.dataset.nodes = this.nodes.length;
     this.box.hidden = this.nodes.length === 1;
     writeRoute({ view: "flame", mode });
@@ -158,6 +189,7 @@ class Flame {
   }
 
   draw() {
+    if (this.foldedAs !== this.model.folded) return this.choose(this.mode);
     if (!this.box.isConnected || this.box.hidden) return;
     const { nodes } = this;
     const boxes = this.layOut();
@@ -185,6 +217,7 @@ class Flame {
     context.globalAlpha = 1;
     this.boxes = boxes;
     this.canvas.dataset.root = nodes[this.zoomed].name;
+    this.canvas.dataset.names = boxes.slice(0, 200).map(({ place }) => nodes[place].name).join("|");
   }
 
   // The way down to the zoomed node over the full width, then its subtree.
@@ -242,8 +275,8 @@ class Flame {
     if (press.key === "Enter") this.open(current);
     else if (press.key === "Escape") this.open(0);
     else if (press.key in targets) this.moveTo(targets[press.key]);
-    else return;
-    press.preventDefault();
+    else return false;
+    return true;
   }
 
   moveTo(place) {

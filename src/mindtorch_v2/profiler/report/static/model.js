@@ -6,8 +6,9 @@ class Model {
     Object.assign(this, columns);
     this.count = this.start.length;
     this.span = Math.max(1, header.end - header.begin);
-    this.kinds = header.kinds.map(([name, label, sort, overload, path]) => ({
+    this.kinds = header.kinds.map(([name, label, sort, overload, path, folding = 0]) => ({
       name, label, short: shortName(name), sort: header.sorts[sort], overload, path, hash: hashOf(label),
+      library: folding > 0, waits: folding === 2,
     }));
     this.calls = header.calls.map(([kind, shapes = "", types = "", values = "", flops = 0]) => ({
       kind, shapes, types, values, flops,
@@ -17,6 +18,20 @@ class Model {
     for (let i = 0; i < this.count; i++) this.kind[i] = kindOf[this.call[i]];
     this.isPython = Uint8Array.from(this.kinds, ({ sort }) => sort === "python" || sort === "module");
     this.link();
+    this.fold(this.kinds.some(({ library }) => library));
+  }
+
+  // With `folded`, functions of libraries, of imports and of the launcher are not shown: what they call moves up.
+  fold(folded) {
+    this.folded = folded;
+    const { count, parent, kind, kinds } = this;
+    this.hidden = new Uint8Array(count);
+    this.level = new Int32Array(count);
+    for (let i = 0; i < count; i++) {
+      this.hidden[i] = folded && kinds[kind[i]].library ? 1 : 0;
+      const outer = this.header.tracks[this.track[i]].device ? -1 : parent[i];
+      this.level[i] = outer < 0 ? this.depth[i] : this.level[outer] + 1 - this.hidden[outer];
+    }
     this.layRows();
   }
 
@@ -45,19 +60,25 @@ class Model {
     }
   }
 
-  // For each track and depth the events there, in order of time.
+  // For each track and level the events there, in order of time.
   layRows() {
     const sizes = this.header.tracks.map(() => []);
     for (let i = 0; i < this.count; i++) {
       const levels = sizes[this.track[i]];
-      levels[this.depth[i]] = (levels[this.depth[i]] || 0) + 1;
+      if (!this.hidden[i]) levels[this.level[i]] = (levels[this.level[i]] || 0) + 1;
     }
     this.rows = sizes.map((levels) => Array.from(levels, (size) => new Int32Array(size || 0)));
     const filled = sizes.map((levels) => new Int32Array(levels.length));
     for (let i = 0; i < this.count; i++) {
-      const [track, depth] = [this.track[i], this.depth[i]];
-      this.rows[track][depth][filled[track][depth]++] = i;
+      const [track, level] = [this.track[i], this.level[i]];
+      if (!this.hidden[i]) this.rows[track][level][filled[track][level]++] = i;
     }
+  }
+
+  // Whether a frame of a stack is of the user's code.
+  isUsers(frame) {
+    this.foreign = this.foreign ?? new Set(this.header.libraries);
+    return !this.foreign.has(frame.slice(0, frame.indexOf("(")));
   }
 
   name(event) {

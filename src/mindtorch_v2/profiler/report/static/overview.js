@@ -1,13 +1,16 @@
-// The first page: where the time went, what is worth knowing, and under which circumstances it was recorded.
+// The first page: one sentence, what a step is made of, what could be saved, hot code, and how it was recorded.
 
 function overview(model) {
   const { header } = model;
   return el(
     "section", { class: "page overview", "aria-label": "Overview" },
+    el("p", { class: "headline" }, header.story.headline),
     header.devices ? deviceAnswer(header.devices) : "",
-    cards(model),
-    whereTimeWent(model),
+    stepParts(model),
+    phaseBar(header),
     findingList(header),
+    el("div", { class: "columns" }, hotCode("Hot lines of your code", header.story.lines), hotCode("Hot functions of your code", header.story.functions), memoryByRole(model)),
+    cards(model),
     el("div", { class: "columns" }, topOperators(model), topModules(header), stepBars(model)),
     el("div", { class: "columns" }, threadTable(header), environmentTable(header), recordingTable(header)),
   );
@@ -42,51 +45,85 @@ function cards(model) {
   return el("div", { class: "cards" }, list);
 }
 
-const PARTS = [
-  ["op", "Ops", ["op", "device"]], ["backward", "Autograd", ["backward"]],
-  ["python", "Python between ops", ["annotation", "step", "module", "python"]],
-];
+// What a step is made of: the colour of each part, its name, and what belongs to it.
+const PARTS = {
+  data: ["memory", "Data", "waiting for the next batch of a DataLoader"],
+  forward: ["op", "Forward", "operators outside of backward and optimizer: the model, the loss, and what else is computed"],
+  backward: ["backward", "Backward", "the autograd engine and the operators it runs"],
+  optimizer: ["step", "Optimizer", "Optimizer.step and zero_grad"],
+  python: ["python", "Python", "Python code between operators, the user's and libraries'"],
+  idle: ["idle", "Idle", "sleeping, waiting for locks and processes, or nothing recorded"],
+};
 
-function whereTimeWent(model) {
-  const { summary, tracks } = model.header;
-  const parts = PARTS.map(([sort, name, sorts]) => [sort, name, sorts.reduce((sum, key) => sum + (summary.by_sort[key] ?? 0), 0)]);
-  parts.push(["idle", "Idle or not recorded", summary.idle_ns]);
-  const whole = parts.reduce((sum, [, , time]) => sum + time, 0) || 1;
-  const shown = parts.filter(([, , time]) => time / whole >= 0.001);
-  const label = shown.map(([, name, time]) => `${name} ${formatShare(time / whole)}`).join(", ");
-  const name = tracks[summary.main_track]?.name ?? "the program";
+// A bar of times, each with a colour, a name and what it means; the key below names them.
+function shareBar(title, note, rows) {
+  const whole = rows.reduce((sum, { time }) => sum + time, 0) || 1;
+  const shown = rows.filter(({ time }) => time / whole >= 0.001);
+  const label = shown.map(({ name, time }) => `${name} ${formatShare(time / whole)}`).join(", ");
+  const tip = ({ name, time, about }) => `${name}: ${formatTime(time)}, ${formatShare(time / whole)}${about ? ` (${about})` : ""}`;
   return el(
     "section", {},
-    el("h2", {}, "Where the time went ", el("small", {}, `on ${name}`)),
-    el("div", { class: "shares", role: "img", "aria-label": label || "nothing" }, shown.map(([sort, , time]) =>
-      el("i", { class: sort, style: { width: `${(time / whole) * 100}%`, background: `hsl(var(--${sort}))` } }))),
-    el("ul", { class: "key" }, shown.map(([sort, part, time]) =>
-      el("li", {}, swatch(sort), part, el("span", { class: "number" }, `${formatTime(time)} · ${formatShare(time / whole)}`)))),
+    el("h2", {}, `${title} `, el("small", {}, note)),
+    el("div", { class: "shares", role: "img", "aria-label": label || "nothing" }, shown.map((row) =>
+      el("i", { class: row.sort, title: tip(row), style: { width: `${(row.time / whole) * 100}%`, background: `hsl(var(--${row.sort}))` } }))),
+    el("ul", { class: "key" }, shown.map((row) =>
+      el("li", { title: tip(row) }, swatch(row.sort), row.link ?? row.name, el("span", { class: "number" }, `${formatTime(row.time)} · ${formatShare(row.time / whole)}`)))),
   );
+}
+
+function stepParts(model) {
+  const { story, tracks, summary } = model.header;
+  const rows = story.parts.map((part, i) => ({ sort: PARTS[part][0], name: PARTS[part][1], about: PARTS[part][2], time: story.step.parts[i] }));
+  const on = tracks[summary.main_track]?.name ?? "the program";
+  if (story.step.event < 0) return shareBar("Where the time went", `on ${on}`, rows);
+  return shareBar("The median step", eventLink(story.step.event, story.step.label), rows);
+}
+
+const PHASE_SORTS = { "start-up": "annotation", "warm-up": "module", steps: "step", run: "step", after: "idle" };
+
+function phaseBar({ story }) {
+  return shareBar("The run", "from the beginning of the recording to its end", story.phases.map(([name, start, length]) => ({
+    sort: PHASE_SORTS[name] ?? "python", name: name[0].toUpperCase() + name.slice(1), time: length,
+    link: el("a", { href: routeText({ view: "timeline", from: start, to: start + length }) }, name[0].toUpperCase() + name.slice(1)),
+  })));
+}
+
+function hotCode(title, rows) {
+  return rankList(title, rows.map(([name, own, total]) => ({
+    name, value: own, sort: "python", note: total > own * 1.02 ? `${formatTime(own)} of ${formatTime(total)}` : undefined,
+  })), "No stacks were recorded: use with_stack=True, or mindtorch profile.");
+}
+
+function memoryByRole(model) {
+  const { categories, peak } = model.header.memory;
+  const rows = peak < 0 ? [] : categories.map((name, i) => ({ name, value: model[`memory_${i}`][peak], sort: "memory" }));
+  const shown = rows.filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
+  return rankList("Memory at its peak, by role", shown, "No memory was recorded: use profile_memory=True, or mindtorch profile --memory.", formatBytes);
 }
 
 function findingList({ findings, options }) {
   const list = el("ul", { class: "findings" });
   for (const found of findings) {
     const spots = found.spots.filter(([text, , , event]) => text || event >= 0).map(([text, count, time, event]) =>
-      el("li", {}, text ? place(text) : "somewhere", ` ${formatCount(count)} × · ${formatTime(time)} `, event >= 0 ? eventLink(event, "show") : ""));
+      el("li", {}, text ? place(text) : "somewhere", ` ${formatCount(count)} ×${time ? ` · ${formatTime(time)}` : ""} `, event >= 0 ? eventLink(event, "show") : ""));
     const blind = found.spots.length && !options.stacks;
     list.append(el(
       "li", { class: found.level, "data-rule": found.rule },
+      el("span", { class: "weight" }, found.time_ns ? `${found.level} · up to ${formatTime(found.time_ns)}, ${formatShare(found.share)}` : found.level),
       el("strong", {}, found.title), el("p", {}, found.advice),
       spots.length ? el("ul", { class: "spots" }, spots) : "",
-      blind ? el("p", { class: "hint" }, "Record stacks (with_stack=True, or mindtorch profile --stacks) to see the lines of code.") : "",
+      blind ? el("p", { class: "hint" }, "Record stacks (with_stack=True, or mindtorch profile without --no-stacks) to see the lines of code.") : "",
     ));
   }
-  return el("section", {}, el("h2", {}, "Worth knowing"), findings.length ? list : nothing("No rule found anything to say about this run."));
+  return el("section", {}, el("h2", {}, "What could be saved"), findings.length ? list : nothing("Nothing stands out: no finding could save half a percent of the run."));
 }
 
-function rankList(title, rows, more) {
+function rankList(title, rows, more, format = formatTime) {
   const most = Math.max(1, ...rows.map(({ value }) => value));
   return el(
     "section", {}, el("h2", {}, title),
-    rows.length ? el("ol", { class: "ranks" }, rows.map(({ name, value, sort, link }) => el(
-      "li", {}, barred("", value / most, sort), link ?? el("span", { class: "name", title: name }, name), el("span", { class: "number" }, formatTime(value)),
+    rows.length ? el("ol", { class: "ranks" }, rows.map(({ name, value, sort, link, note }) => el(
+      "li", {}, barred("", value / most, sort), link ?? el("span", { class: "name", title: name }, name), el("span", { class: "number" }, note ?? format(value)),
     ))) : nothing(more),
   );
 }
@@ -106,20 +143,10 @@ function topModules({ modules }) {
   return rankList("Modules by own time", shown, "No modules were recorded: use with_modules=True, or mindtorch profile.");
 }
 
-const MOST_BARS = 200;
-
 function stepBars(model) {
-  const { events, labels } = model.header.steps;
-  const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
-  const bars = events.slice(0, MOST_BARS).map((event, i) => el("a", {
-    href: routeText({ view: "timeline", event }), title: `${labels[i]}: ${formatTime(model.length[event])}`,
-    "aria-label": `${labels[i]}: ${formatTime(model.length[event])}`,
-    style: { height: `${(model.length[event] / most) * 100}%`, background: "hsl(var(--step))" },
-  }));
-  return el("section", {}, el("h2", {}, "Steps", events.length > MOST_BARS ? el("small", {}, ` the first ${MOST_BARS} of ${formatCount(events.length)}`) : ""), bars.length ? [
-    el("div", { class: "bars" }, bars),
-    el("p", { class: "range" }, el("span", {}, labels[0]), el("span", {}, `the longest takes ${formatTime(most)}`), el("span", {}, labels[bars.length - 1])),
-  ] : nothing("No steps: give the profiler a schedule, or annotate the loop's body with record_function."));
+  const { events } = model.header.steps;
+  return el("section", {}, el("h2", {}, "Steps ", el("small", {}, events.length ? el("a", { href: "#steps" }, "compare") : "")),
+    events.length ? histogram(model).root : nothing("No steps: give the profiler a schedule, or annotate the loop's body with record_function."));
 }
 
 function factTable(title, rows) {

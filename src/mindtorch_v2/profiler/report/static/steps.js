@@ -1,7 +1,40 @@
-// The steps side by side, and two of them op by op.
+// The steps: how their times are spread, one after the other, and two of them op by op.
 
-// Steps whose numbers have room below their bars, on small screens too.
+// Bars whose numbers have room below them, on small screens too.
 const MOST_NUMBERED = 12;
+const MOST_COLUMNS = 100, MOST_BINS = 32, MOST_LISTED = 300;
+
+// Where a chart of times ends: beyond it lie few, and they would press all others to the ground.
+function clipOf(times) {
+  const sorted = Float64Array.from(times).sort();
+  const most = sorted[sorted.length - 1], usual = sorted[Math.floor((sorted.length - 1) * 0.97)];
+  return most > usual * 1.6 ? usual * 1.25 : most;
+}
+
+// How many steps take how long; the last bar holds those that take longer than the axis shows.
+function histogram(model, onpick = null) {
+  const { events, labels } = model.header.steps;
+  const times = events.map((event) => model.length[event]);
+  const low = times.reduce((least, time) => Math.min(least, time), Infinity), clip = clipOf(times);
+  const bins = Math.max(4, Math.min(MOST_BINS, Math.ceil(Math.sqrt(times.length) * 2)));
+  const width = Math.max(1, (clip - low) / bins);
+  const rows = Array.from({ length: bins + 1 }, () => []);
+  times.forEach((time, i) => rows[time > clip ? bins : Math.min(bins - 1, Math.floor((time - low) / width))].push(i));
+  if (!rows[bins].length) rows.pop();
+  const most = rows.reduce((high, row) => Math.max(high, row.length), 1);
+  const bars = rows.map((row, i) => {
+    const range = i === bins ? `longer than ${formatTime(clip)}` : `${formatTime(Math.round(low + i * width))} to ${formatTime(Math.round(low + (i + 1) * width))}`;
+    const longest = row.reduce((best, step) => (best < 0 || times[step] > times[best] ? step : best), -1);
+    const text = `${formatCount(row.length)} ${row.length === 1 ? "step" : "steps"}, ${range}${row.length ? `; the longest is ${labels[longest]}` : ""}`;
+    const style = { height: `${row.length ? Math.max(2, (row.length / most) * 100) : 0}%`, background: i === bins ? "var(--warning)" : "hsl(var(--step))" };
+    if (!row.length) return el("i", { title: text, style });
+    if (onpick) return button("", () => onpick(longest), { title: text, "aria-label": text, style });
+    return el("a", { href: routeText({ view: "timeline", event: events[longest] }), title: text, "aria-label": text, style });
+  });
+  const beyond = rows.length > bins ? `${formatCount(rows[bins].length)} up to ${formatTime(Math.max(...rows[bins].map((i) => times[i])))}` : formatTime(clip);
+  const range = el("p", { class: "range" }, el("span", {}, formatTime(low)), el("span", {}, `${formatCount(times.length)} steps`), el("span", {}, beyond));
+  return { root: el("div", { class: "histogram" }, el("div", { class: "bars" }, bars), range), clip };
+}
 
 class Steps {
   constructor(model) {
@@ -19,14 +52,23 @@ class Steps {
     this.first = order[order.length >> 1];
     this.second = order[order.length - 1];
     if (this.first === this.second) this.first = order[0];
+    const spread = histogram(model, (step) => this.pick(step));
+    this.clip = spread.clip;
     this.chart = el("div", { class: "steps", role: "group", "aria-label": "Time of each step" });
-    const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
-    const scale = el("div", { class: "scale", "aria-hidden": "true" }, el("span", {}, formatTime(most)), el("span", {}, formatTime(most / 2)), el("span", {}, "0"));
+    const scale = el("div", { class: "scale", "aria-hidden": "true" }, el("span", {}, formatTime(this.clip)), el("span", {}, formatTime(this.clip / 2)), el("span", {}, "0"));
     this.about = el("p", { class: "facts", "aria-live": "polite" });
     this.choosers = el("div", { class: "bar" });
     this.table = el("div", { class: "fill" });
-    this.root.append(this.legend(), el("div", { class: "scaled" }, scale, this.chart), this.choosers, this.about, this.table);
+    this.root.append(
+      el("div", { class: "spread" }, el("section", {}, el("h2", {}, "How long steps take"), spread.root),
+        el("section", {}, el("h2", {}, "One after the other", el("small", {}, this.perColumn > 1 ? ` ${this.perColumn} to a bar, its slowest drawn` : "")), el("div", { class: "scaled" }, scale, this.chart), this.legend())),
+      this.choosers, this.about, this.table,
+    );
     this.fill();
+  }
+
+  get perColumn() {
+    return Math.ceil(this.events.length / MOST_COLUMNS);
   }
 
   // Which step each event belongs to, by the time it begins; -1 for none.
@@ -43,52 +85,53 @@ class Steps {
     }
     this.members = events.map(() => []);
     for (let i = 0; i < model.count; i++) if (step[i] >= 0) this.members[step[i]].push(i);
-    const { time } = model.plain;
-    const main = model.header.summary.main_track;
-    this.parts = this.members.map((members) => {
-      const sums = { op: 0, backward: 0 };
-      for (const event of members) {
-        const sort = model.sort(event);
-        if (model.track[event] === main && sort in sums) sums[sort] += time[event];
-      }
-      return sums;
-    });
   }
 
   legend() {
-    return el("ul", { class: "key" }, el("li", {}, swatch("op"), "ops"), el("li", {}, swatch("backward"), "autograd"), el("li", {}, swatch("python"), "everything else"));
+    return el("ul", { class: "key" }, this.model.header.story.parts.map((part) => el("li", { title: PARTS[part][2] }, swatch(PARTS[part][0]), PARTS[part][1])));
   }
 
   fill() {
-    const { model, events, labels } = this;
-    const most = events.reduce((high, event) => Math.max(high, model.length[event]), 1);
-    const apart = Math.ceil(events.length / MOST_NUMBERED);
-    this.chart.replaceChildren(...events.map((event, i) => {
-      const share = (time) => `${(time / most) * 100}%`;
-      const { op, backward } = this.parts[i];
-      const rest = Math.max(0, model.length[event] - op - backward);
-      const mark = i === this.first ? "A" : i === this.second ? "B" : "";
+    const { model, events, labels, perColumn, clip } = this;
+    const parts = model.header.story.parts;
+    const groups = Array.from({ length: Math.ceil(events.length / perColumn) }, (_, i) => i * perColumn);
+    const apart = Math.ceil(groups.length / MOST_NUMBERED);
+    this.chart.replaceChildren(...groups.map((first, column) => {
+      let step = first;
+      for (let i = first; i < Math.min(first + perColumn, events.length); i++) if (model.length[events[i]] > model.length[events[step]]) step = i;
+      const holds = (i) => i >= first && i < first + perColumn;
+      const mark = holds(this.first) ? "A" : holds(this.second) ? "B" : "";
+      const time = model.length[events[step]], over = time > clip;
+      const shown = over ? clip / time : 1;
+      const label = `${labels[step]}: ${formatTime(time)}`;
       return button([
-        el("b", {}, mark),
-        el("span", { class: "pile" },
-          el("i", { style: { height: share(rest), background: "hsl(var(--python))" } }),
-          el("i", { style: { height: share(backward), background: "hsl(var(--backward))" } }),
-          el("i", { style: { height: share(op), background: "hsl(var(--op))" } })),
-        el("span", { class: "tick", "aria-hidden": "true" }, i % apart ? "" : stepNumber(labels[i]) ?? i),
-      ], () => this.pick(i), { class: mark ? "chosen" : "", title: `${labels[i]}: ${formatTime(model.length[event])}`, "aria-label": `${labels[i]}, ${formatTime(model.length[event])}${mark ? `, chosen as ${mark}` : ""}` });
+        el("b", {}, mark || (over ? "▲" : "")),
+        el("span", { class: "pile" }, parts.map((part, i) => el("i", { style: { height: `${((model[`part_${i}`][step] * shown) / clip) * 100}%`, background: `hsl(var(--${PARTS[part][0]}))` } })).reverse()),
+        el("span", { class: "tick", "aria-hidden": "true" }, column % apart ? "" : stepNumber(labels[first]) ?? first),
+      ], () => this.pick(step), { class: mark ? "chosen" : "", title: over ? `${label}, more than is drawn` : label, "aria-label": `${label}${mark ? `, chosen as ${mark}` : ""}` });
     }));
-    const options = labels.map((label, i) => [i, `${label} · ${formatTime(model.length[events[i]])}`]);
     this.choosers.replaceChildren(
-      chooser("A", options, this.first, (i) => this.choose(Number(i), this.second)),
-      chooser("B", options, this.second, (i) => this.choose(this.first, Number(i))),
+      this.chooser("A", this.first, (i) => this.choose(i, this.second)),
+      this.chooser("B", this.second, (i) => this.choose(this.first, i)),
       button("Swap", () => this.choose(this.second, this.first)),
     );
     this.compare();
   }
 
+  // A list of steps; of very many their place by number.
+  chooser(label, chosen, onchange) {
+    const { model, events, labels } = this;
+    if (events.length <= MOST_LISTED) {
+      const options = labels.map((name, i) => [i, `${name} · ${formatTime(model.length[events[i]])}`]);
+      return chooser(label, options, chosen, (i) => onchange(Number(i)));
+    }
+    const box = el("input", { type: "number", min: 0, max: events.length - 1, value: chosen, onchange: () => onchange(Math.min(events.length - 1, Math.max(0, Math.round(Number(box.value)) || 0))) });
+    return el("label", { class: "field" }, el("span", {}, label), box, el("span", {}, labels[chosen]));
+  }
+
   pick(step) {
     this.choose(this.first, step);
-    this.chart.children[step].focus();
+    this.chart.children[Math.floor(step / this.perColumn)].focus();
   }
 
   choose(first, second) {

@@ -10,7 +10,9 @@ class Timeline {
     this.top = 0;
     this.selected = -1;
     this.hovered = -1;
+    // How much of a track is shown where not all of it is: its first row, or as many as leave room for the others.
     this.closed = new Set();
+    this.opened = new Set();
     this.arrows = false;
     this.matches = null;
     this.found = [];
@@ -28,12 +30,16 @@ class Timeline {
     );
     this.lanes = this.layLanes();
     listen(this);
-    onResize(this.canvas, () => this.draw());
+    onResize(this.canvas, () => {
+      this.lanes = this.layLanes();
+      this.draw();
+    });
     this.follow(route);
   }
 
   // Goes where an address points.
   follow(route) {
+    this.lanes = this.layLanes();
     if (route.search !== undefined) {
       this.searchBox.value = route.search;
       this.search(route.search);
@@ -44,6 +50,10 @@ class Timeline {
       if (route.from === undefined) this.reveal(route.event);
     } else if (!this.side.firstChild) this.select(-1);
     this.draw();
+  }
+
+  key(press) {
+    return onKey(this, press);
   }
 
   toolbar() {
@@ -73,6 +83,7 @@ class Timeline {
         this.launchArrows = on;
         this.draw();
       }) : "",
+      (this.unfold = checkbox("Library frames", !this.model.folded, (on) => this.refold(!on))),
       el("span", { class: "legend", "aria-hidden": "true" }, this.legend()),
     );
   }
@@ -80,6 +91,27 @@ class Timeline {
   legend() {
     const present = new Set(this.model.kinds.map((kind) => kind.sort));
     return this.model.header.sorts.filter((sort) => present.has(sort)).map((sort) => el("span", {}, swatch(sort), sort));
+  }
+
+  // Shows or folds functions of libraries.
+  refold(folded) {
+    this.model.fold(folded);
+    this.unfold.querySelector("input").checked = !folded;
+    this.lanes = this.layLanes();
+    this.scroll(0);
+  }
+
+  // How many rows a track may have at first: all tracks are to be seen.
+  rowLimit(fixed, tracks) {
+    const room = this.canvas.clientHeight - fixed - tracks.length * (TRACK_HEAD + 6);
+    const wanted = tracks.map((number) => this.model.rows[number].length).sort((a, b) => a - b);
+    let left = Math.floor(room / ROW), limit = 1;
+    for (let i = 0; i < wanted.length; i++) {
+      limit = Math.max(1, Math.floor(left / (wanted.length - i)));
+      if (wanted[i] > limit) break;
+      left -= wanted[i];
+    }
+    return this.canvas.clientHeight ? limit : Infinity;
   }
 
   // Lanes that stay on top, then tracks: their place from the top of what can be scrolled.
@@ -94,11 +126,13 @@ class Timeline {
     const tracks = [];
     // Threads of the program first, then what runs on devices for them.
     const order = header.tracks.map((_, number) => number).sort((a, b) => header.tracks[a].device - header.tracks[b].device || a - b);
-    order.forEach((number) => {
-      const track = header.tracks[number], rows = this.model.rows[number];
-      if (!rows.length) return;
-      const shown = this.closed.has(number) ? 0 : rows.length;
-      tracks.push({ number, name: track.name, y, rows: rows.slice(0, shown), height: TRACK_HEAD + shown * ROW + 6 });
+    const filled = order.filter((number) => this.model.rows[number].length);
+    const limit = filled.length > 1 ? this.rowLimit(fixed, filled) : Infinity;
+    filled.forEach((number) => {
+      const rows = this.model.rows[number];
+      const shown = this.closed.has(number) ? 0 : this.opened.has(number) ? rows.length : Math.min(rows.length, limit);
+      const name = shown && shown < rows.length ? `${header.tracks[number].name} · ${shown} of ${rows.length} rows` : header.tracks[number].name;
+      tracks.push({ number, name, y, rows: rows.slice(0, shown), total: rows.length, height: TRACK_HEAD + shown * ROW + 6 });
       y += TRACK_HEAD + shown * ROW + 6;
     });
     return { steps, memory, fixed, tracks, height: y };
@@ -145,10 +179,15 @@ class Timeline {
     const length = Math.max(model.length[event], 200);
     const inside = model.start[event] >= this.from && model.end(event) <= this.to && length > (this.to - this.from) / 40;
     if (!inside) this.show(model.start[event] - length * 3, model.end(event) + length * 3);
+    if (model.hidden[event]) this.refold(false);
     this.closed.delete(model.track[event]);
     this.lanes = this.layLanes();
+    if (model.level[event] >= (this.lanes.tracks.find(({ number }) => number === model.track[event])?.rows.length ?? 0)) {
+      this.opened.add(model.track[event]);
+      this.lanes = this.layLanes();
+    }
     const track = this.lanes.tracks.find(({ number }) => number === model.track[event]);
-    const y = track.y + TRACK_HEAD + model.depth[event] * ROW;
+    const y = track.y + TRACK_HEAD + model.level[event] * ROW;
     const seen = (this.surface.size?.height ?? 400) - this.lanes.fixed;
     if (y < this.top || y + ROW > this.top + seen) this.scroll(y - seen / 2 - this.top);
   }
@@ -233,6 +272,11 @@ class Timeline {
   // Drawing
 
   draw() {
+    if (this.foldedAs !== this.model.folded) {
+      this.foldedAs = this.model.folded;
+      this.unfold.querySelector("input").checked = !this.foldedAs;
+      this.lanes = this.layLanes();
+    }
     if (this.waiting || !this.root.isConnected) return;
     this.waiting = true;
     requestAnimationFrame(() => {
@@ -265,6 +309,7 @@ class Timeline {
     this.canvas.dataset.to = Math.round(this.to);
     this.canvas.dataset.top = Math.round(this.top);
     this.canvas.dataset.lanes = this.lanes.tracks.map(({ name }) => name).join("|");
+    this.canvas.dataset.bottom = Math.round(this.lanes.fixed + this.lanes.height);
   }
 
   tickStep() {
@@ -371,7 +416,7 @@ class Timeline {
     context.fillStyle = theme.raised;
     context.fillRect(0, y, size.width, TRACK_HEAD - 3);
     context.fillStyle = theme.text;
-    const mark = this.closed.has(track.number) ? "▸" : "▾";
+    const mark = track.rows.length < track.total ? "▸" : "▾";
     this.surface.text(`${mark}  ${track.name}`, 6, y + (TRACK_HEAD - 3) / 2, size.width - 12);
     track.rows.forEach((row, depth) => {
       const top = y + TRACK_HEAD + depth * ROW;
@@ -416,8 +461,8 @@ class Timeline {
 
   spot(event) {
     const track = this.lanes.tracks.find(({ number }) => number === this.model.track[event]);
-    if (!track || !track.rows.length) return null;
-    return this.lanes.fixed + track.y - this.top + TRACK_HEAD + this.model.depth[event] * ROW + ROW / 2;
+    if (!track || track.rows.length <= this.model.level[event] || this.model.hidden[event]) return null;
+    return this.lanes.fixed + track.y - this.top + TRACK_HEAD + this.model.level[event] * ROW + ROW / 2;
   }
 
   paintArrows(context) {

@@ -19,7 +19,6 @@ function keysHelp() {
 function listen(timeline) {
   const { canvas } = timeline;
   canvas.addEventListener("wheel", (turn) => onWheel(timeline, turn), { passive: false });
-  canvas.addEventListener("keydown", (press) => onKey(timeline, press));
   canvas.addEventListener("dblclick", (click) => {
     const event = timeline.at(click.offsetX, click.offsetY);
     if (event >= 0) timeline.zoomTo(event);
@@ -94,14 +93,22 @@ function endMark(timeline, moved) {
   else timeline.draw();
 }
 
-function click(timeline, press) {
-  const { lanes } = timeline;
-  const head = lanes.tracks.find((track) => {
-    const down = press.offsetY - lanes.fixed + timeline.top - track.y;
-    return press.offsetY > lanes.fixed && down >= 0 && down < TRACK_HEAD;
+// The track whose name is under the pointer.
+function headAt({ lanes, top }, { offsetY }) {
+  return lanes.tracks.find((track) => {
+    const down = offsetY - lanes.fixed + top - track.y;
+    return offsetY > lanes.fixed && down >= 0 && down < TRACK_HEAD;
   });
+}
+
+function click(timeline, press) {
+  const head = headAt(timeline, press);
   if (head) {
-    if (!timeline.closed.delete(head.number)) timeline.closed.add(head.number);
+    // All of it, then its name alone, then what there is room for.
+    const { number } = head;
+    if (timeline.closed.delete(number)) timeline.opened.delete(number);
+    else if (head.rows.length < head.total) timeline.opened.add(number);
+    else timeline.closed.add(number);
     timeline.lanes = timeline.layLanes();
     return timeline.scroll(0);
   }
@@ -110,6 +117,7 @@ function click(timeline, press) {
 
 function hover(timeline, move) {
   const event = timeline.at(move.offsetX, move.offsetY);
+  timeline.canvas.style.cursor = event >= 0 || headAt(timeline, move) ? "pointer" : "default";
   if (event !== timeline.hovered) {
     timeline.hovered = event;
     timeline.draw();
@@ -137,7 +145,6 @@ function hide(timeline) {
 }
 
 function onKey(timeline, press) {
-  if (press.ctrlKey || press.metaKey || press.altKey) return;
   const actions = {
     ArrowLeft: () => timeline.pan(-0.15), a: () => timeline.pan(-0.15),
     ArrowRight: () => timeline.pan(0.15), d: () => timeline.pan(0.15),
@@ -151,9 +158,8 @@ function onKey(timeline, press) {
     Escape: () => timeline.select(-1), "/": () => timeline.searchBox.focus(),
   };
   const action = actions[press.key.length === 1 ? press.key.toLowerCase() : press.key];
-  if (!action) return;
-  press.preventDefault();
-  action();
+  action?.();
+  return action !== undefined;
 }
 
 function goTo(timeline, event) {
@@ -177,6 +183,6 @@ function goInside(timeline) {
 function goBeside(timeline, direction) {
   const { model, selected } = timeline;
   if (selected < 0) return;
-  const row = model.rows[model.track[selected]][model.depth[selected]];
+  const row = model.rows[model.track[selected]][model.level[selected]];
   goTo(timeline, row[row.indexOf(selected) + direction]);
 }
