@@ -43,6 +43,6 @@ def begin() -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    reading = ("jsonstream", "kineto", "layouts", "arguments", "arrows", "texts", "metrics", "export")
+    reading = ("jsonstream", "kineto", "regions", "arguments", "arrows", "texts", "metrics", "export")
     fuzzing.watch(*(f"mindtorch_v2.profiler.{module}" for module in reading))
     fuzzing.run(one, begin)

@@ -47,7 +47,9 @@ STAGES = {name: place for place, name in enumerate(PROFILER.split())}
 
 REQUIRED = {"numpy", "ml_dtypes"}
 # Imported inside a function, or under `try`.
-OPTIONAL = {"duckdb", "pandas", "pyarrow", "safetensors", "scipy", "tensorboard", "tensorboardX"}
+OPTIONAL = {
+    *("duckdb", "msgspec", "pandas", "pyarrow", "safetensors", "scipy", "tensorboard", "tensorboardX", "zstandard"),
+}
 
 
 class Import(NamedTuple):

@@ -11,7 +11,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import TraceError, load, profile, record_function
 from mindtorch_v2.profiler.analyse.merge import merge
 from mindtorch_v2.profiler.api.trace import Trace
-from mindtorch_v2.profiler.read import jsonstream, kineto
+from mindtorch_v2.profiler.read import jsonstream, regions
 from protobuf_files import Perfetto
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0, "args": {}}
@@ -486,7 +486,7 @@ def test_a_file_that_unpacks_to_far_more_than_itself_is_refused(
 
 
 def test_too_many_threads_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kineto, "_MOST_LANES", 3)
+    monkeypatch.setattr(regions, "_MOST_LANES", 3)
     events = [{**EVENT, "tid": tid} for tid in range(5)]
     with pytest.raises(TraceError, match="more than 3 threads"):
         load(write_json(tmp_path / "a.json", events))

@@ -6,8 +6,7 @@ forward ops to autograd nodes are no part of this: they follow from sequence num
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,10 @@ from numpy.typing import NDArray
 
 from .metrics import Metrics
 
+Ints = NDArray[np.int64]
+
 SORTS = "stf"
+_PLACES = {sort: place for place, sort in enumerate(SORTS)}
 # Numbers for arrows that a file tells apart by texts.
 _FIRST_NUMBER = 1 << 40
 
@@ -24,23 +26,38 @@ class Arrows:
     """Collects arrows by thread."""
 
     def __init__(self) -> None:
-        self._rows: dict[Any, array[int]] = {}
+        self._threads: dict[Any, int] = {}
+        # Rows as they come, with the number of their thread in front.
+        self._rows = [np.zeros((0, 5), np.int64)]
         self._numbers: dict[tuple[int, str], int] = {}
 
-    def add(self, thread: Any, time_ns: int, name: Any, sort: str, kind: int) -> None:
-        """Add an end of an arrow; `name` is what a file tells it by from others of its kind."""
-        if type(name) is not int or not 0 <= name < _FIRST_NUMBER:
-            name = self._numbers.setdefault((kind, str(name)), _FIRST_NUMBER + len(self._numbers))
-        if thread not in self._rows:
-            self._rows[thread] = array("q")
-        self._rows[thread].extend((time_ns, name, SORTS.index(sort), kind))
+    def add(
+        self, threads: Iterable[Any], time_ns: Ints, names: list[Any], sorts: Iterable[str], kinds: list[int]
+    ) -> None:
+        """Add ends of arrows; `names` are what a file tells them by from others of their kind."""
+        known = self._threads
+        thread = [known.setdefault(thread, len(known)) for thread in threads]
+        if set(map(type, names)) == {int} and min(names) >= 0 and max(names) < _FIRST_NUMBER:
+            number = names
+        else:
+            number = [self._number(name, kind) for name, kind in zip(names, kinds)]
+        columns = [thread, time_ns, number, [_PLACES[sort] for sort in sorts], kinds]
+        self._rows.append(np.array(columns, np.int64).T)
 
-    def of(self, thread: Any, origin_ns: int) -> NDArray[np.int64] | None:
+    def _number(self, name: Any, kind: int) -> int:
+        if type(name) is int and 0 <= name < _FIRST_NUMBER:
+            return name
+        return self._numbers.setdefault((kind, str(name)), _FIRST_NUMBER + len(self._numbers))
+
+    def of(self, thread: Any, origin_ns: int) -> Ints | None:
         """The rows of a thread with times from `origin_ns` on."""
-        rows = self._rows.get(thread)
-        if rows is None:
+        if thread not in self._threads:
             return None
-        found = np.array(rows, np.int64).reshape(-1, 4)
+        if len(self._rows) > 1:
+            rows = np.concatenate(self._rows)
+            self._rows = [rows[np.argsort(rows[:, 0], kind="stable")]]
+        low, high = np.searchsorted(self._rows[0][:, 0], [self._threads[thread], self._threads[thread] + 1])
+        found = self._rows[0][low:high, 1:].copy()
         found[:, 0] -= origin_ns
         return found
 

@@ -5,11 +5,13 @@ It owns what the fields of such a file mean. It executes nothing of it and keeps
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import re
-import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,60 +20,67 @@ from numpy.typing import NDArray
 from ...core import tap
 from ...core.brief import brief
 from ...core.roles import NAMES
-from ..analyse import tree
 from ..analyse.arrows import SORTS, Arrows
-from ..analyse.device_links import is_launch
-from ..analyse.metrics import DEEPEST_STACK
 from ..capture.capture import (
     CPU_OP,
     MEMORY_EVENT_NAME,
-    MEMORY_MARK,
     MEMORY_ROLES,
     PYTHON_FUNCTION,
     SEEN,
     USER_ANNOTATION,
     Capture,
-    Kind,
     Track,
 )
 from ..capture.flops import careful, formula_of
-from ..record.config import TRACE_FLAGS, DeviceType, RecordOptions
-from .arguments import InputTable
-from .jsonstream import JsonStream, TraceError
-from .layouts import DEVICE_CATEGORIES, FORWARD_TO_BACKWARD, MEMORY_ROW, ROW, CommonEvents
+from ..record.config import TRACE_FLAGS, RecordOptions
+from . import events as decoding
+from .events import as_mapping, column, required
+from .function_stacks import with_function_stacks
+from .jsonstream import JsonStream, Piece
+from .regions import (
+    LIMIT_NS,
+    CoarseTimeError,
+    Regions,
+    nanoseconds,
+    nanoseconds_of,
+    object_of,
+    text_of,
+    threads_of,
+    wholes,
+)
 
-# Events tell their thread by a number of 16 bits.
-_MOST_LANES = (1 << 15) - 1
-_EVALUATE = "autograd::engine::evaluate_function: "
-_LIMIT_NS = 1 << 61
-_LARGEST_THREAD = 1 << 62
 # What a trace says of itself, such as the properties of devices, is never as long and has never as many parts.
 _MOST_SAID, _MOST_FIELDS = 1 << 26, 10_000
 # No thread is in so many regions at once, and no trace says nothing for as many characters.
 _MOST_OPEN, _MOST_IDLE = 100_000, 1 << 24
-_DEVICE_MEMORY_ROW = struct.Struct("=6q")
-_ROW_TYPE = np.dtype("i8,i8,i8,i8,i4,i4,i4")
 # What a trace says of its own form, not of the run.
 _FORM_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", *TRACE_FLAGS}
-_DEVICE_TYPES = {
-    "xpu": DeviceType.XPU,
-    "mtia": DeviceType.MTIA,
-    "hpu": DeviceType.HPU,
-    "privateuse1": DeviceType.PrivateUse1,
-}
-# Arguments that differ from call to call; the others are worth keeping once for all calls that share them.
-_OWN_ARGUMENTS = frozenset(
-    ("External id", "Sequence number", "Fwd thread id", "Record function id", "Ev Idx", "Call stack", "Python thread",
-     "Python id", "Python parent id", "Python module id", "Module path", "finished")
-)  # fmt: skip
-
-
+_REGIONS, _ARROWS, _INSTANTS = frozenset("X"), frozenset(SORTS), frozenset("iI")
+# Events that are read many at once, and those that say something of the run.
+_MANY = _REGIONS | _ARROWS | _INSTANTS
+_USEFUL = _MANY | frozenset("BEbe")
+# What time the whole trace takes: a category, and the name of a mark that may come after it.
+_SPAN, _WINDOW_END = "Trace", "Record Window End"
+_DEVICE_MEMORY = ("Device Id", "Total Allocated", "Total Reserved")
+_FORWARD_TO_BACKWARD = "fwdbwd"
+_NO_SENSE = (KeyError, TypeError, ValueError, AttributeError)
 # A thread's own name in the title it has in traces.
 _THREAD_TITLE = re.compile(r"thread \d+ \((.*)\)").fullmatch
 
 
 def read_chrome(path: str | os.PathLike[str]) -> Capture:
-    """The capture in a Chrome trace, plain or gzipped; TraceError says where a file stops making sense."""
+    """The capture in a Chrome trace, plain or compressed; TraceError says where a file stops making sense."""
+    collects = gc.isenabled()
+    # Events are made and dropped in masses, none of them in a cycle.
+    gc.disable()
+    try:
+        return _read(path)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read(path: str | os.PathLike[str]) -> Capture:
     with JsonStream(path) as stream:
         reader = _Reader(stream)
         first = stream.peek()
@@ -91,84 +100,15 @@ def read_chrome(path: str | os.PathLike[str]) -> Capture:
         return reader.capture()
 
 
-@dataclass
-class _Lane:
-    """The regions of one thread or stream as they come, in nanoseconds of the file's clock."""
-
-    pid: Any
-    tid: Any
-    is_device: bool
-    # Packed rows of regions (times, sequence number, link, kind, inputs, stack) and of memory (time, bytes, address).
-    rows: bytearray = field(default_factory=bytearray)
-    memory: bytearray = field(default_factory=bytearray)
-    device_memory: bytearray = field(default_factory=bytearray)
-    open: list[dict[str, Any]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.rows) + len(self.memory) + len(self.device_memory)
-
-    def columns(self) -> NDArray[Any]:
-        return np.frombuffer(self.rows, _ROW_TYPE)
-
-    def memory_columns(self) -> NDArray[np.int64]:
-        return np.frombuffer(self.memory, np.int64).reshape(-1, 3)
-
-    def device_memory_rows(self) -> NDArray[np.int64]:
-        """In order of time."""
-        rows = np.frombuffer(self.device_memory, np.int64).reshape(-1, 6)
-        return rows[np.argsort(rows[:, 0], kind="stable")]
+def _with_exact_times(piece: Piece) -> list[dict[str, Any]]:
+    """The events of a piece with all digits of their times."""
+    pairs = zip(piece.mappings(), piece.mappings(exact=True))
+    return [{**event, **{key: exact[key] for key in ("ts", "dur") if key in event}} for event, exact in pairs]
 
 
-class StackTexts:
-    """Stacks by number. Each is a text from a file, or another stack with one more entry inside of it."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {"": 0}
-        self._stacks: list[Any] = [""]
-        # Whether lines are where functions begin, as all that a trace tells, not the ones that ran.
-        self.lines_of_definition = False
-
-    def intern(self, stack: str | tuple[int, str]) -> int:
-        found = self._numbers.get(stack)
-        if found is None:
-            found = self._numbers[stack] = len(self._stacks)
-            self._stacks.append(stack)
-        return found
-
-    def read(self, stack: int) -> list[str]:
-        """Entries, innermost first."""
-        entries: list[str] = []
-        while stack and len(entries) < DEEPEST_STACK:
-            found = self._stacks[stack]
-            if isinstance(found, str):
-                return entries + [entry for entry in found.split(";") if entry]
-            stack, entry = found
-            entries.append(entry)
-        return entries
-
-    def __len__(self) -> int:
-        return len(self._stacks)
-
-
-def _nanoseconds(microseconds: Any) -> int:
-    """Exact for times below 2**53 ns, which is why traces count from a base."""
-    if isinstance(microseconds, bool) or not isinstance(microseconds, (int, float)) or microseconds != microseconds:
-        raise ValueError(f"expected a time in microseconds, got {brief(microseconds)}")
-    if abs(microseconds) >= _LIMIT_NS // 1000:
-        raise ValueError("a time out of range")
-    return microseconds * 1000 if isinstance(microseconds, int) else round(microseconds * 1000)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, got {brief(value)}")
-    return value
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if value is not None and not isinstance(value, dict):
-        raise ValueError(f"expected an object as arguments, got {brief(value)}")
-    return value or {}
+def _named(name: str, events: list[Any], names: list[Any]) -> list[dict[str, Any]]:
+    """The events that go by a name, of which there are few if any."""
+    return [as_mapping(event) for event, found in zip(events, names) if found == name] if name in names else []
 
 
 def _number(value: Any) -> int:
@@ -177,22 +117,37 @@ def _number(value: Any) -> int:
     return value
 
 
-def _thread(event: dict[str, Any]) -> tuple[int | str, int | str]:
-    """The process and thread of an event. Python takes true for 1 and 1.0 for 1; only the latter are the same number."""
-    return _thread_part(event.get("pid", 0)), _thread_part(event.get("tid", 0))
+class _Marks:
+    """Rows of numbers by lane, as they come."""
+
+    def __init__(self, width: int) -> None:
+        self._rows = [np.zeros((0, width + 1), np.int64)]
+
+    def add(self, lanes: list[int], *columns: Any) -> None:
+        self._rows.append(np.array([lanes, *columns], np.int64).T)
+
+    def tables(self, count: int) -> list[NDArray[np.int64]]:
+        """The rows of each of the lanes, in order of time, which comes first."""
+        rows = np.concatenate(self._rows)
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        bounds = np.searchsorted(rows[:, 0], np.arange(count + 1)).tolist()
+        return [rows[low:high, 1:].copy() for low, high in itertools.pairwise(bounds)]
 
 
-def _thread_part(value: Any) -> int | str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, str) or (type(value) is int and abs(value) < _LARGEST_THREAD):
-        return value
-    raise ValueError(f"expected a number of 62 bits or a text as pid and tid, got {brief(value)}")
+@dataclass
+class _Lane:
+    """The rows of one thread or stream, in nanoseconds of the file's clock."""
 
+    pid: Any
+    tid: Any
+    is_device: bool
+    rows: dict[str, NDArray[Any]]
+    # Time, bytes, address; on devices also the place of the device and what was then allocated and reserved there.
+    memory: NDArray[np.int64]
+    device_memory: NDArray[np.int64]
 
-def _whole(value: Any, otherwise: int) -> int:
-    """A whole number of 64 bits; `otherwise` for anything that is none."""
-    return value if type(value) is int and abs(value) < 1 << 63 else otherwise
+    def __len__(self) -> int:
+        return len(self.rows["start"]) + len(self.memory) + len(self.device_memory)
 
 
 class _Reader:
@@ -202,33 +157,25 @@ class _Reader:
         self.stream = stream
         self.fields: dict[str, Any] = {}
         self.has_events = False
-        self.lanes: dict[tuple[Any, Any], _Lane] = {}
-        self.kinds: list[Kind] = [Kind(MEMORY_EVENT_NAME, "", 0, MEMORY_MARK, None, None, None, -1, "")]
-        self._kind_numbers: dict[tuple[str, str, int, str], int] = {}
-        self.inputs = InputTable()
-        self.stacks = StackTexts()
+        self.regions = Regions()
         self.names: dict[tuple[str, Any, Any], str] = {}
         self.span: list[int] = []
-        self.asyncs: dict[Any, dict[str, Any]] = {}
+        # Events that begin a region, by thread or by the name they end under.
+        self._open: dict[Any, list[dict[str, Any]]] = {}
+        self._asyncs: dict[Any, dict[str, Any]] = {}
         self.arrows = Arrows()
-        self.device_type = DeviceType.CUDA
-        self.backward: set[str] = set()
         self.notes: list[str] = []
         self.memory_roles = [np.zeros((0, len(SEEN)), np.int64)]
-        self._negative = 0
+        self._memory, self._device_memory = _Marks(3), _Marks(6)
         self._said = self._field_count = 0
-        # Where the last event was that said something.
+        # Where the last piece was that said something.
         self._useful = 0
         self._steps: dict[str, Callable[[dict[str, Any]], None]] = {
-            "X": self._region,
             "B": self._begin,
             "E": self._end,
             "b": self._begin_async,
             "e": self._end_async,
-            "i": self._instant,
-            "I": self._instant,
             "M": self._name,
-            **dict.fromkeys(SORTS, self._arrow),
         }
 
     def read_field(self, key: str) -> None:
@@ -245,186 +192,151 @@ class _Reader:
     def read_events(self) -> None:
         """All items of the array at the stream's place."""
         self.has_events = True
-        stream = self.stream
-        stream.expect("[")
-        if stream.peek() == "]":
-            stream.place += 1
-            return
-        common = CommonEvents(self).read
-        self._useful = stream.position
-        while True:
-            place = stream.place
-            stream.place = common(stream.text, place)
-            if stream.place > place:
-                self._useful = stream.position
-            stream.peek()
-            begin = stream.position
-            self._read_other(stream.value(), begin)
-            if stream.expect(",]") == "]":
-                return
+        self._useful = self.stream.position
+        for piece in self.stream.pieces(decoding.decode):
+            is_useful = self._add_piece(piece)
+            if is_useful:
+                self._useful = self.stream.position + len(piece.data)
+            elif self.stream.position + len(piece.data) - self._useful > _MOST_IDLE:
+                raise self.stream.error(f"{_MOST_IDLE} characters without one event that can be read")
 
-    def lane_of(self, pid: int, tid: int, category: str) -> _Lane:
-        """The lane of a thread or stream that has events of a category."""
-        key = (pid, tid)
-        return self.lanes[key] if key in self.lanes else self._new_lane(key, category in DEVICE_CATEGORIES)
-
-    def kind_of(self, category: str, name: str, args: dict[str, Any]) -> tuple[int, int, int]:
-        """Kind, inputs and stack of regions with these arguments."""
-        inputs, stack, module, path = self._shared_arguments(args)
-        return self._kind(category, name, module, path), inputs, stack
-
-    def _read_other(self, event: Any, begin: int) -> None:
+    def _add_piece(self, piece: Piece) -> bool:
+        """Add all events of a piece; whether one of them said something."""
         try:
-            step = self._steps.get(event["ph"])
-            if step is not None:
-                step(event)
-            if step is not None and step != self._name:
-                self._useful = begin
-            elif begin - self._useful > _MOST_IDLE:
-                raise self.stream.error_at(begin, f"{_MOST_IDLE} characters without one event that can be read")
-        except TraceError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
-            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-            raise self.stream.error_at(begin, f"an event that makes no sense: {reason}") from error
+            try:
+                return self._add(piece.items)
+            except CoarseTimeError:
+                return self._add(_with_exact_times(piece))
+        except _NO_SENSE:
+            pass
+        is_useful = False
+        for number, event in enumerate(piece.mappings()):
+            try:
+                is_useful |= self._add([event])
+            except _NO_SENSE as error:
+                reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+                place = self.stream.place + piece.place_of(number)
+                raise self.stream.error(f"an event that makes no sense: {reason}", place) from error
+        return is_useful
 
-    def _lane(self, event: dict[str, Any], is_device: bool = False) -> _Lane:
-        key = _thread(event)
-        return self.lanes[key] if key in self.lanes else self._new_lane(key, is_device)
+    def _add(self, events: list[Any]) -> bool:
+        """Add events; whether one of them said something. Those that many are of come first, many at once."""
+        sorts = required(events, "ph")
+        present = set(sorts)
 
-    def _new_lane(self, key: tuple[Any, Any], is_device: bool) -> _Lane:
-        if len(self.lanes) == _MOST_LANES:
-            raise self.stream.error(f"more than {_MOST_LANES} threads")
-        lane = self.lanes[key] = _Lane(*key, is_device)
-        return lane
+        def of(wanted: frozenset[str]) -> list[Any]:
+            if present.isdisjoint(wanted):
+                return []
+            return events if present <= wanted else [event for event, sort in zip(events, sorts) if sort in wanted]
 
-    def _region(self, event: dict[str, Any]) -> None:
-        category = _text(event.get("cat", CPU_OP))
-        start, length = _nanoseconds(event["ts"]), _nanoseconds(event.get("dur", 0))
-        if category == "Trace":
+        regions, instants = of(_REGIONS), of(_INSTANTS)
+        categories, names = column(regions, "cat", CPU_OP), column(instants, "name", None)
+        ends = [
+            (nanoseconds_of(one["ts"]), nanoseconds_of(one.get("dur", 0))) for one in _named(_SPAN, regions, categories)
+        ]
+        if ends:
+            regions = [event for event, category in zip(regions, categories) if category != _SPAN]
+            categories = column(regions, "cat", CPU_OP)
+        windows = [nanoseconds_of(event["ts"]) for event in _named(_WINDOW_END, instants, names)]
+        arrows = self._arrow_columns(of(_ARROWS))
+        marks = self._memory_columns([event for event, name in zip(instants, names) if name == MEMORY_EVENT_NAME])
+        if regions:
+            self.regions.add(regions, categories)
+        # From here on nothing is wrong with events of which there are many.
+        if arrows is not None:
+            self.arrows.add(*arrows)
+        if marks is not None:
+            self._add_memory(*marks)
+        for start, length in ends:
             self.span = [start, start + length]
-            return
-        if length < 0:
-            self._negative += 1
-            length = 0
-        args = _object(event.get("args"))
-        inputs, stack, module, path = self._shared_arguments(args)
-        is_device = category in DEVICE_CATEGORIES or ("stream" in args and "device" in args)
-        link, correlation = (_whole(args.get(key), 0) for key in ("External id", "correlation"))
-        if correlation:
-            link, inputs = self.correlated("kernel" if is_device else category, link, correlation, inputs)
-        number = self._kind(category, _text(event["name"]), module, path)
-        sequence = _whole(args.get("Sequence number"), -1)
-        row = ROW.pack(start, start + length, sequence, link, number, inputs, stack)
-        self._lane(event, is_device).rows += row
-
-    def correlated(self, category: str, external: int, correlation: int, inputs: int) -> tuple[int, int]:
-        """The External id of an event, and its inputs with the correlation among them."""
-        if is_launch(category):
-            self.device_type = _DEVICE_TYPES.get(category.partition("_")[0], self.device_type)
-        return external, self.inputs.correlated(inputs, correlation)
-
-    def _shared_arguments(self, args: Mapping[str, Any]) -> tuple[int, int, int, str]:
-        shared = {key: value for key, value in args.items() if key not in _OWN_ARGUMENTS}
-        if _whole(shared.get("correlation"), 0):
-            del shared["correlation"]
-        inputs = self.inputs.intern(shared)
-        stack = args.get("Call stack")
-        module = _whole(args.get("Python module id"), -1)
-        path = args.get("Module path")
-        return (
-            inputs,
-            self.stacks.intern(stack) if isinstance(stack, str) else 0,
-            module if module < 1 << 31 else -1,
-            path if isinstance(path, str) else "",
-        )
-
-    def _kind(self, category: str, name: str, module: int, path: str) -> int:
-        key = (category, name, module, path)
-        found = self._kind_numbers.get(key)
-        if found is None:
-            found = self._kind_numbers[key] = len(self.kinds)
-            overload, scope = "", tap.FUNCTION
-            if category == CPU_OP and name.startswith("aten::"):
-                name, _, overload = name.partition(".")
-            if category == USER_ANNOTATION:
-                scope = tap.USER_SCOPE
-            if name.startswith(_EVALUATE):
-                self.backward.add(name.removeprefix(_EVALUATE))
-            self.kinds.append(Kind(name, overload, scope, category, None, None, None, module, path))
-        return found
+        self.span[1:] = [max([end, *windows]) for end in self.span[1:]]
+        if not present <= _MANY:
+            for event, sort in zip(events, sorts):
+                step = self._steps.get(sort)
+                if step is not None:
+                    step(as_mapping(event))
+        return not present.isdisjoint(_USEFUL)
 
     def _begin(self, event: dict[str, Any]) -> None:
-        lane = self._lane(event)
-        lane.open.append(event)
-        if len(lane.open) > _MOST_OPEN:
+        opened = self._open.setdefault(threads_of([event])[0], [])
+        opened.append(event)
+        if len(opened) > _MOST_OPEN:
             raise ValueError(f"more than {_MOST_OPEN} regions of a thread are open at once")
 
     def _end(self, event: dict[str, Any]) -> None:
-        lane = self._lane(event)
-        if lane.open:
-            self._join(lane.open.pop(), event)
+        opened = self._open.get(threads_of([event])[0])
+        if opened:
+            self._join(opened.pop(), event)
 
     def _begin_async(self, event: dict[str, Any]) -> None:
-        self.asyncs[event.get("cat"), event.get("pid"), str(event.get("id"))] = event
-        if len(self.asyncs) > _MOST_OPEN:
+        self._asyncs[event.get("cat"), event.get("pid"), str(event.get("id"))] = event
+        if len(self._asyncs) > _MOST_OPEN:
             raise ValueError(f"more than {_MOST_OPEN} regions are open at once")
 
     def _end_async(self, event: dict[str, Any]) -> None:
-        begun = self.asyncs.pop((event.get("cat"), event.get("pid"), str(event.get("id"))), None)
+        begun = self._asyncs.pop((event.get("cat"), event.get("pid"), str(event.get("id"))), None)
         if begun is not None:
             self._join(begun, event)
 
     def _join(self, begun: dict[str, Any], ended: dict[str, Any]) -> None:
         """The region between two events that mark its ends."""
-        start, end = _nanoseconds(begun["ts"]), _nanoseconds(ended["ts"])
-        self._region({**begun, "ts": start / 1000, "dur": (end - start) / 1000})
+        start, end = nanoseconds_of(begun["ts"]), nanoseconds_of(ended["ts"])
+        joined = {**begun, "ts": Decimal(start) / 1000, "dur": Decimal(end - start) / 1000}
+        self.regions.add([joined], column([joined], "cat", CPU_OP))
 
-    def _instant(self, event: dict[str, Any]) -> None:
-        name = event.get("name")
-        if name == MEMORY_EVENT_NAME:
-            args = _object(event["args"])
-            row = (_nanoseconds(event["ts"]), _number(args["Bytes"]), _number(args.get("Addr", 0)))
-            if args.get("Device Type", 0) == 0:
-                self._lane(event).memory += MEMORY_ROW.pack(*row)
-            else:
-                rest = (_whole(args.get(name), 0) for name in ("Device Id", "Total Allocated", "Total Reserved"))
-                self._lane(event).device_memory += _DEVICE_MEMORY_ROW.pack(*row, *rest)
-        elif name == "Record Window End" and self.span:
-            self.span[1] = max(self.span[1], _nanoseconds(event["ts"]))
+    def _memory_columns(self, events: list[dict[str, Any]]) -> tuple[list[int], list[Any], list[bool]] | None:
+        if not events:
+            return None
+        args = [object_of(own) for own in required(events, "args")]
+        numbers = [[_number(own["Bytes"]) for own in args], [_number(own.get("Addr", 0)) for own in args]]
+        rest = [wholes([own.get(name, 0) for own in args], 0) for name in _DEVICE_MEMORY]
+        on_device = [own.get("Device Type", 0) != 0 for own in args]
+        time = nanoseconds(required(events, "ts"))
+        return self.regions.lane_numbers(events), [time, *numbers, *rest], on_device
 
-    def _arrow(self, event: dict[str, Any]) -> None:
-        category = event.get("cat")
-        if isinstance(category, str) and category != FORWARD_TO_BACKWARD:
-            thread, time_ns = _thread(event), _nanoseconds(event["ts"])
-            self.add_arrow(thread, time_ns, event.get("id"), event["ph"], category, _text(event.get("name", category)))
+    def _add_memory(self, lanes: list[int], columns: list[Any], on_device: list[bool]) -> None:
+        for marks, wanted, width in ((self._memory, False, 3), (self._device_memory, True, 6)):
+            chosen = [flag == wanted for flag in on_device]
+            if any(chosen):
+                marks.add(*(list(itertools.compress(column, chosen)) for column in (lanes, *columns[:width])))
 
-    def add_arrow(self, thread: Any, time_ns: int, name: Any, sort: str, category: str, title: str) -> None:
-        """Keep an end of an arrow."""
-        self.arrows.add(thread, time_ns, name, sort, self._kind(category, title, -1, ""))
+    def _arrow_columns(self, events: list[dict[str, Any]]) -> tuple[Any, ...] | None:
+        """What is kept of arrows. Those from forward ops to autograd nodes are found anew."""
+        if not events:
+            return None
+        categories = column(events, "cat", None)
+        wanted = [type(category) is str and category != _FORWARD_TO_BACKWARD for category in categories]
+        if not any(wanted):
+            return None
+        events, categories = list(itertools.compress(events, wanted)), list(itertools.compress(categories, wanted))
+        names = column(events, "name", None)
+        titles = [category if name is None else name for name, category in zip(names, categories)]
+        kinds = self.regions.kind_numbers(categories, titles)
+        times = nanoseconds(required(events, "ts"))
+        return threads_of(events), times, column(events, "id", None), required(events, "ph"), kinds
 
     def _see(self, event: dict[str, Any], args: dict[str, Any]) -> None:
         """What blocks of memory were to the program (see `Capture.memory_roles`); roles nobody knows are left out."""
         columns = [args[name] for name in SEEN]
-        if not all(type(value) is int and abs(value) <= _LIMIT_NS for column in columns for value in column):
+        if not all(type(value) is int and abs(value) <= LIMIT_NS for column in columns for value in column):
             raise ValueError("expected lists of whole numbers of 61 bits")
         rows = np.array(columns, np.int64).T.reshape(-1, len(SEEN))
         numbers = np.array([NAMES.index(name) if name in NAMES else -1 for name in args["names"]], np.int64)
         if len(rows) and not (rows[:, 1].min() >= 0 and rows[:, 1].max() < len(numbers)):
             raise ValueError("a role without a name")
-        rows[:, 0] += _nanoseconds(event["ts"])
+        rows[:, 0] += nanoseconds_of(event["ts"])
         rows[:, 1] = numbers[rows[:, 1]]
         self.memory_roles.append(rows[rows[:, 1] >= 0])
 
     def _name(self, event: dict[str, Any]) -> None:
-        args = _object(event.get("args"))
+        args = object_of(event.get("args"))
         if event["name"] == MEMORY_ROLES:
             self._see(event, args)
             return
         for name in ("name", "labels"):
             if isinstance(args.get(name), str):
                 tid = event.get("tid") if event["name"] == "thread_name" else None
-                self.names[_text(event["name"]), event.get("pid"), tid] = args[name]
+                self.names[text_of(event["name"]), event.get("pid"), tid] = args[name]
 
     # The capture
 
@@ -432,7 +344,7 @@ class _Reader:
         """What has been read, as a capture."""
         self._close()
         named = {key: place for place, key in enumerate(self.names)}
-        lanes = [lane for lane in self.lanes.values() if len(lane)]
+        lanes = self._lanes()
         # In the order in which the file names them, so that a trace that is written again looks the same.
         lanes.sort(key=lambda lane: named.get(("thread_name", lane.pid, lane.tid), len(named)))
         start, stop = self._bounds(lanes)
@@ -441,7 +353,7 @@ class _Reader:
         self._name_backward()
         options = self._options(tracks)
         if options.stacks and not options.call_stacks:
-            self._stacks_from_functions(tracks)
+            tracks = with_function_stacks(tracks, self.regions.kinds, self.regions.stacks)
         base = self._base()
         memory_roles = np.concatenate(self.memory_roles)
         memory_roles[:, 0] -= start
@@ -452,30 +364,40 @@ class _Reader:
             stop - start,
             start + base,
             tracks,
-            self.kinds,
-            self.inputs,
-            self.stacks,  # type: ignore[arg-type]
+            self.regions.kinds,
+            self.regions.inputs,
+            self.regions.stacks,  # type: ignore[arg-type]
             0,
             main,
             self.names.get(("process_name", main, None), "python"),
-            int(links[links > 0].min(initial=_LIMIT_NS)) if (links > 0).any() else 1,
+            int(links[links > 0].min(initial=LIMIT_NS)) if (links > 0).any() else 1,
             main_thread=main,
             metadata={key: value for key, value in self.fields.items() if key not in _FORM_FIELDS},
             notes=self.notes,
             memory_roles=memory_roles,
         )
 
+    def _lanes(self) -> list[_Lane]:
+        """All threads and streams that have rows."""
+        regions = self.regions
+        count = len(regions.lanes)
+        tables = (regions.tables(), self._memory.tables(count), self._device_memory.tables(count))
+        rows, memory, device_memory = tables
+        columns = zip(regions.lanes, regions.is_device, rows, memory, device_memory)
+        lanes = [_Lane(pid, tid, *rest) for (pid, tid), *rest in columns]  # type: ignore[arg-type]
+        return [lane for lane in lanes if len(lane)]
+
     def _main_process(self, lanes: list[_Lane]) -> int:
         """The first process that runs ops. Kineto gives 0 or the number of a device to some rows of threads, too."""
         processes = [lane for lane in lanes if not lane.is_device and isinstance(lane.pid, int)]
-        is_op = np.array([kind.category in (CPU_OP, USER_ANNOTATION) for kind in self.kinds])
-        running = (lane.pid for lane in processes if is_op[lane.columns()["f4"]].any())
+        is_op = np.array([kind.category in (CPU_OP, USER_ANNOTATION) for kind in self.regions.kinds])
+        running = (lane.pid for lane in processes if is_op[lane.rows["kind"]].any())
         return next(running, processes[0].pid if processes else 0)
 
     def _base(self) -> int:
         """Nanoseconds from 1970 to where the times of the file count from."""
         base = self.fields.get("baseTimeNanoseconds", 0)
-        if type(base) is int and 0 <= base < _LIMIT_NS:
+        if type(base) is int and 0 <= base < LIMIT_NS:
             return base
         self.notes.append(f"the time that the file counts from ({brief(base)}) makes no sense and is taken as 1970")
         return 0
@@ -484,31 +406,27 @@ class _Reader:
         """First and last time of all."""
         times = [np.array(self.span, np.int64)]
         for lane in lanes:
-            rows = lane.columns()
-            times += [rows["f0"], rows["f1"], lane.memory_columns()[:, 0], lane.device_memory_rows()[:, 0]]
+            times += [lane.rows["start"], lane.rows["end"], lane.memory[:, 0], lane.device_memory[:, 0]]
         ends = [(int(part.min()), int(part.max())) for part in times if len(part)]
         return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
 
     def _close(self) -> None:
         """Regions that never ended are lost, which a reader should know; so is what is left out."""
-        unended = len(self.asyncs) + sum(len(lane.open) for lane in self.lanes.values())
+        unended = len(self._asyncs) + sum(map(len, self._open.values()))
         if unended:
             self.notes.append(f"{unended} regions had no end and are left out")
-        if self._negative:
-            self.notes.append(f"{self._negative} regions had a negative length, which is taken as none")
+        if self.regions.negative:
+            self.notes.append(f"{self.regions.negative} regions had a negative length, which is taken as none")
         if self.stream.replaced:
             self.notes.append(f"{self.stream.replaced} bytes in names or stacks were not UTF-8 and were replaced by �")
 
     def _track(self, lane: _Lane, index: int, origin: int, main: int) -> Track:
-        rows, memory = lane.columns(), lane.memory_columns()
-        # The order in which they ended; of equal ones the first in the file is the outer one.
-        order = np.lexsort((-np.arange(len(rows)), -rows["f0"], rows["f1"]))
-        start, end, seq, link, kind, inputs, stack = (rows[name][order] for name in rows.dtype.names or ())
-        correlation = self.inputs.correlations(inputs)
+        rows, device_memory = lane.rows, lane.device_memory
+        correlation = self.regions.inputs.correlations(rows["inputs"])
+        link = rows["link"]
         # Kineto writes the correlation id as External id where it knows of no op.
         link[link == correlation] = 0
-        time, nbytes, address = memory[np.argsort(memory[:, 0], kind="stable")].T.copy()
-        device_memory = lane.device_memory_rows()
+        time, nbytes, address = lane.memory.T.copy()
         device_memory[:, 0] -= origin
         title = self.names.get(("thread_name", lane.pid, lane.tid), "")
         if named := _THREAD_TITLE(title):
@@ -518,18 +436,18 @@ class _Reader:
             index,
             lane.tid if isinstance(lane.tid, int) else index,
             title or str(lane.tid),
-            start - origin,
-            end - origin,
-            kind,
-            seq,
-            inputs,
-            stack,
+            rows["start"] - origin,
+            rows["end"] - origin,
+            rows["kind"],
+            rows["seq"],
+            rows["inputs"],
+            rows["stack"],
             time - origin,
             nbytes,
             address,
             (lane.pid if isinstance(lane.pid, int) else -1) if elsewhere else 0,
             self.names.get(("process_name", lane.pid, None), str(lane.pid)) if elsewhere or lane.is_device else "",
-            int(self.device_type) if lane.is_device else 0,
+            int(self.regions.device_type) if lane.is_device else 0,
             lane.pid if lane.is_device and isinstance(lane.pid, int) else 0,
             link,
             correlation,
@@ -539,45 +457,24 @@ class _Reader:
 
     def _name_backward(self) -> None:
         """Kinds of autograd nodes: what the engine says it evaluates. Formulas for FLOPs come from the ops here."""
-        for number, kind in enumerate(self.kinds):
-            if kind.category == CPU_OP and kind.name in self.backward:
-                self.kinds[number] = kind._replace(scope=tap.BACKWARD_FUNCTION)
+        kinds = self.regions.kinds
+        for number, kind in enumerate(kinds):
+            if kind.category == CPU_OP and kind.name in self.regions.backward:
+                kinds[number] = kind._replace(scope=tap.BACKWARD_FUNCTION)
             elif kind.category == CPU_OP:
                 flops = tap.FORMULAS.get(kind.name)
-                self.kinds[number] = kind._replace(
+                kinds[number] = kind._replace(
                     flops=None if flops is None else careful(flops), all_flops=formula_of(kind.name)
                 )
 
     def _options(self, tracks: list[Track]) -> RecordOptions:
         said = {option: bool(self.fields.get(flag)) for flag, option in TRACE_FLAGS.items()}
-        said["shapes"] |= any(record.shapes for record in self.inputs.distinct)
+        said["shapes"] |= self.regions.inputs.has_shapes
         said["memory"] |= any(len(track.nbytes) for track in tracks)
-        said["stacks"] |= any(kind.category == PYTHON_FUNCTION and kind.module_id < 0 for kind in self.kinds)
+        said["stacks"] |= any(kind.category == PYTHON_FUNCTION and kind.module_id < 0 for kind in self.regions.kinds)
         return RecordOptions(
             **said,
             all_threads=len(tracks) > 1,
-            overload_names=any(kind.overload for kind in self.kinds),
-            call_stacks=len(self.stacks) > 1,
+            overload_names=any(kind.overload for kind in self.regions.kinds),
+            call_stacks=len(self.regions.stacks) > 1,
         )
-
-    def _stacks_from_functions(self, tracks: list[Track]) -> None:
-        """Where a file holds no call stacks, those of events are the Python functions around them."""
-        self.stacks.lines_of_definition = True
-        is_python = np.array([kind.category == PYTHON_FUNCTION for kind in self.kinds])
-        for track in tracks:
-            if track.device_type == 0 and is_python[track.kind].any():
-                track.stack = self._stacks_of(track, is_python)
-
-    def _stacks_of(self, track: Track, is_python: NDArray[np.bool_]) -> NDArray[np.int32]:
-        order, parent, _ = tree.nest(track.start_ns, track.end_ns)
-        python = is_python[track.kind[order]]
-        outer = tree.splice(parent, ~python)
-        # The stack that what is directly in a Python function has.
-        inside = np.zeros(len(order) + 1, np.int32)
-        kinds = track.kind[order]
-        for place in np.flatnonzero(python).tolist():
-            entry = self.kinds[kinds[place]].name
-            inside[place] = self.stacks.intern((int(inside[outer[place]]), entry))
-        stacks = np.zeros(len(order), np.int32)
-        stacks[order] = np.where(python, 0, inside[outer])
-        return stacks
