@@ -257,7 +257,8 @@ def _total_share(event: Any, totals: _Totals) -> Any:
 
 
 def _device_share(event: Any, totals: _Totals) -> str:
-    share = format_time_share(event.self_device_time_total, totals.on_device)
+    # Regions seen on a device, alone there, are a share of nothing.
+    share = format_time_share(event.self_device_time_total if totals.on_device else 0, totals.on_device)
     event.note(total_device_percent=share)
     return share
 
