@@ -117,6 +117,8 @@ class _Wrapping(importlib.abc.Loader):
         self._step.wrap_in(module)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # of an object that copy or pickle has not filled yet
+            raise AttributeError(name)
         return getattr(self._loader, name)
 
 
