@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture
-from . import rules_ops, rules_run
+from . import rules_devices, rules_ops, rules_run
 from .findings import Finding, Rule, Run, find
 
 RULES: tuple[Rule, ...] = (
     rules_run.notes,
+    rules_devices.on_devices,
     rules_run.loader_waits,
     rules_run.imports,
     rules_run.start_up,

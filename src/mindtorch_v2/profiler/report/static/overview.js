@@ -4,8 +4,7 @@ function overview(model) {
   const { header } = model;
   return el(
     "section", { class: "page overview", "aria-label": "Overview" },
-    el("p", { class: "headline" }, header.story.headline),
-    header.devices ? deviceAnswer(header.devices) : "",
+    header.devices ? deviceAnswer(header.devices) : el("p", { class: "headline" }, header.story.headline),
     stepParts(model),
     phaseBar(header),
     findingList(header),
