@@ -128,3 +128,23 @@ def test_small_kernels_of_a_busy_device_cost_nothing(tmp_path: Path) -> None:
         correlation = trace.call("cudaLaunchKernel", number * 10.0 + 1, 8.0, op)
         trace.work("kernel", "add", 3000.0 + number * 5.0, 5.0, correlation, op)
     assert said_of(trace, tmp_path) == {}
+
+
+def test_copies_to_a_device_are_neither_casts_nor_clones(tmp_path: Path) -> None:
+    trace = busy(DeviceTrace(), launches=20)
+    for number in range(20):
+        at = 1000.0 + number * 100
+        trace.op("aten::to", at, 90.0)
+        trace.op("aten::_to_copy", at + 1, 88.0)
+        op = trace.op("aten::copy_", at + 2, 80.0)
+        trace.launch("copy", "Memcpy HtoD (Pinned -> Device)", at + 5, at + 8, 60.0, op)
+    rules = {finding.rule for finding in advise(load(trace.write(tmp_path / "trace.json")))}
+    assert not rules & {"casts", "copies"}
+
+
+def test_the_host_can_save_no_more_than_the_time_its_device_is_idle(tmp_path: Path) -> None:
+    trace = busy(DeviceTrace(), launches=20)
+    for number in range(20):
+        trace.op("aten::item", 300.0 + number * 80, 70.0)
+    found = {finding.rule: finding for finding in advise(load(trace.write(tmp_path / "trace.json")))}
+    assert "reads" not in found

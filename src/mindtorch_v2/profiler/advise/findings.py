@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analyse import tree
+from ..analyse.devices.analysis import Analysis
+from ..analyse.devices.limits import COPIES, DEVICE, EXPOSED
+from ..analyse.devices.work import COPY
 from ..analyse.metrics import Metrics
 from ..capture.capture import Kinds
 from ..record import overhead
@@ -34,7 +37,7 @@ _HIGH_SHARE, _MEDIUM_SHARE, LEAST_SHARE = 0.15, 0.01, 0.005
 
 class Finding(NamedTuple):
     """One thing worth knowing. `time_ns` is what could be saved at most, `share` the part that is of the time of all steps;
-    of the run where it is about the run, or there are no steps."""
+    of the run where it is about the run, or there are no steps, and of the device's time where it is `on_device`."""
 
     rule: str
     level: str
@@ -44,6 +47,7 @@ class Finding(NamedTuple):
     time_ns: int
     share: float
     spots: list[Spot]
+    on_device: bool = False
 
 
 class Run:
@@ -65,6 +69,27 @@ class Run:
             prices = overhead.prices(capture.options)
         window_s = (capture.stop_ns - capture.start_ns) / 1e9
         return prices and prices.total(len(self.metrics), len(self.metrics.memory_events), window_s)
+
+    @cached_property
+    def devices(self) -> Analysis | None:
+        """What the devices did, if the capture has any that worked."""
+        if not any(track.device_type for track in self.metrics.capture.tracks):
+            return None
+        found = Analysis(self.metrics.capture, metrics=self.metrics)
+        return found if found.limits else None
+
+    @cached_property
+    def moves(self) -> NDArray[np.bool_]:
+        """The events that copy between the host and a device, on their own or by ops inside: neither casts nor clones."""
+        found = np.zeros(len(self.metrics), bool)
+        if self.devices is not None:
+            work = self.devices.work
+            place = np.unique(work.op[(work.sort == COPY) & (work.op >= 0)])
+            while len(place):
+                found[place] = True
+                place = np.unique(self.metrics.parent[place])
+                place = place[(place >= 0) & ~found[place]]
+        return found
 
     @cached_property
     def modules(self) -> ModuleTree:
@@ -205,5 +230,21 @@ def spoken(time_ns: float) -> str:
 
 def find(run: Run, rules: Iterable[Rule]) -> list[Finding]:
     """Everything worth knowing: what concerns the recording itself, then what weighs and saves most."""
-    found = [finding for rule in rules for finding in rule(run) if finding.share >= LEAST_SHARE or not finding.time_ns]
+    said = [finding for rule in rules for finding in rule(run)]
+    notes = [finding for finding in said if not finding.time_ns]
+    saving = [_beside_devices(run, finding) for finding in said if finding.time_ns]
+    found = notes + [finding for finding in saving if finding.share >= LEAST_SHARE]
     return sorted(found, key=lambda finding: (finding.time_ns > 0, LEVELS.index(finding.level), -finding.time_ns))
+
+
+def _beside_devices(run: Run, finding: Finding) -> Finding:
+    """What the host does while a device works saves nothing: of a finding about the host, at most the time the device
+    that limits the run was idle counts."""
+    if run.devices is None or finding.on_device:
+        return finding
+    limits = run.devices.limits[0]
+    idle = limits.span - sum(limits.by_cause[cause] for cause in (DEVICE, EXPOSED, COPIES))
+    if finding.time_ns <= idle:
+        return finding
+    share = finding.share * idle / finding.time_ns
+    return finding._replace(time_ns=idle, share=share, level=run.level(share, at_most=finding.level))

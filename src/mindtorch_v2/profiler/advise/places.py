@@ -64,7 +64,7 @@ class Places:
         return node.path or node.name or around
 
     def spots(self, events: NDArray[Any], limit: int = 3) -> list[Spot]:
-        """Where events come from, the place that takes most time first."""
+        """Where events come from, the place that takes most time first; without those no one can name, if others are."""
         if not len(events):
             return []
         metrics = self._metrics
@@ -86,4 +86,5 @@ class Places:
                 event = old.event
             at = (frame.file, frame.line, frame.name) if frame is not None else ("", 0, "")
             groups[place] = Spot(place, old.calls + count, old.time_ns + int(total), event, *at)
-        return sorted(groups.values(), key=lambda spot: -spot.time_ns)[:limit]
+        named = [spot for spot in groups.values() if spot.place] or list(groups.values())
+        return sorted(named, key=lambda spot: -spot.time_ns)[:limit]

@@ -22,10 +22,8 @@ _LEAST_HOST_SHARE = 0.15
 
 def on_devices(run: Run) -> Iterator[Finding]:
     """All that there is to say of devices."""
-    if not any(track.device_type for track in run.metrics.capture.tracks):
-        return
-    found = Analysis(run.metrics.capture, metrics=run.metrics)
-    if not found.limits:
+    found = run.devices
+    if found is None:
         return
     limits = found.limits[0]
     for rule in (_late_launches, _synchronisations, _pageable_copies, _small_kernels, _communication, _casts):
@@ -36,9 +34,12 @@ def _of_span(limits: Limits, time_ns: float) -> str:
     return f"{spoken(time_ns)}, {time_ns / max(limits.span, 1):.0%} of the device's time"
 
 
-def _finding(run: Run, rule: str, title: str, advice: str, events: NDArray[np.intp], time_ns: int) -> Finding:
-    share = run.share(time_ns)
-    return Finding(rule, run.level(share), title, advice, len(events), time_ns, share, run.places.spots(events))
+def _finding(
+    run: Run, limits: Limits, rule: str, title: str, advice: str, events: NDArray[np.intp], time_ns: int
+) -> Finding:
+    share = min(1.0, time_ns / max(limits.span, 1))
+    spots = run.places.spots(events)
+    return Finding(rule, run.level(share), title, advice, len(events), time_ns, share, spots, on_device=True)
 
 
 def _late_launches(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
@@ -57,7 +58,7 @@ def _late_launches(run: Run, found: Analysis, limits: Limits) -> Iterator[Findin
         "The host does not launch kernels as fast as the device runs them. Larger batches, torch.compile, CUDA graphs and "
         "fused or foreach optimizers need fewer launches; the view of devices shows what the CPU did in the gaps."
     )
-    yield _finding(run, "late_launches", title, advice, ops, time)
+    yield _finding(run, limits, "late_launches", title, advice, ops, time)
 
 
 def _synchronisations(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
@@ -72,7 +73,7 @@ def _synchronisations(run: Run, found: Analysis, limits: Limits) -> Iterator[Fin
         "item(), cpu(), nonzero() and prints of tensors wait until everything launched is done. Read losses rarely, copy with "
         "non_blocking=True from and to pinned memory, and keep conditions on the device."
     )
-    yield _finding(run, "device_waits", title, advice, calls, time)
+    yield _finding(run, limits, "device_waits", title, advice, calls, time)
 
 
 def _pageable_copies(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
@@ -88,7 +89,7 @@ def _pageable_copies(run: Run, found: Analysis, limits: Limits) -> Iterator[Find
         "The driver copies pageable memory a second time, and the host waits meanwhile. "
         "DataLoader(pin_memory=True) or tensor.pin_memory(), then to(device, non_blocking=True)."
     )
-    yield _finding(run, "pageable_copies", title, advice, np.unique(ops[ops >= 0]), time)
+    yield _finding(run, limits, "pageable_copies", title, advice, np.unique(ops[ops >= 0]), time)
 
 
 def _small_kernels(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
@@ -100,6 +101,8 @@ def _small_kernels(run: Run, found: Analysis, limits: Limits) -> Iterator[Findin
     tied = np.flatnonzero((work.launch >= 0) & (work.sort == COMPUTE))
     short = tied[work.total_ns[tied] < metrics.total_ns[work.launch[tied]]]
     time = min(limits.by_cause[HOST], int(metrics.total_ns[np.unique(work.launch[short])].sum()))
+    if not time:
+        return
     ops = np.unique(work.op[short][work.op[short] >= 0])
     title = f"{launches.short_kernels:,} of {launches.launches:,} kernels take less time than launching them"
     advice = (
@@ -110,7 +113,7 @@ def _small_kernels(run: Run, found: Analysis, limits: Limits) -> Iterator[Findin
         advice += (
             f" The most frequent sequence of small kernels has {len(most.kernels)} and comes {most.times:,} times."
         )
-    yield _finding(run, "small_kernels", title, advice, ops, time)
+    yield _finding(run, limits, "small_kernels", title, advice, ops, time)
 
 
 def _communication(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
@@ -125,7 +128,7 @@ def _communication(run: Run, found: Analysis, limits: Limits) -> Iterator[Findin
         "Overlap it with backward: larger or fewer buckets (bucket_cap_mb), gradient_as_bucket_view=True, no_sync() while "
         "gradients add up, or FSDP with prefetching."
     )
-    yield _finding(run, "exposed_communication", title, advice, np.unique(ops[ops >= 0]), time)
+    yield _finding(run, limits, "exposed_communication", title, advice, np.unique(ops[ops >= 0]), time)
 
 
 def _casts(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
@@ -139,4 +142,4 @@ def _casts(run: Run, found: Analysis, limits: Limits) -> Iterator[Finding]:
         return
     title = f"{int(casts.sum()):,} kernels change the type of tensors: {_of_span(limits, time)}"
     advice = "Keep activations in one type: autocast around whole modules, norms that take bfloat16, constants made in that type."
-    yield _finding(run, "device_casts", title, advice, np.unique(parent[casts]), time)
+    yield _finding(run, limits, "device_casts", title, advice, np.unique(parent[casts]), time)

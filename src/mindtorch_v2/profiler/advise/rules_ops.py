@@ -113,7 +113,7 @@ def casts(run: Run) -> Iterator[Finding]:
     metrics = run.metrics
     really = _holding(run, _CAST)
     events = run.ops(lambda name: name in _CASTS)
-    events = _free(run, events[really[events]])
+    events = _free(run, events[really[events] & ~run.moves[events]])
     pairs = {event: _cast(metrics, int(event)) for event in events.tolist()}
     events = events[np.array([source != target or not source for source, target in pairs.values()], bool)]
     if len(events) < 3:
@@ -169,6 +169,7 @@ def _cast(metrics: Metrics, event: int) -> tuple[str, str]:
 def copies(run: Run) -> Iterator[Finding]:
     """Data copied only to change its layout or its owner."""
     events = run.ops(lambda name: name in _COPIES | _LAYOUTS)
+    events = events[~run.moves[events]]
     inner = run.metrics.of_kinds(lambda kind: kind.name in ("aten::clone", "aten::copy_"))
     holds = inner.copy()
     parents = run.metrics.parent[inner]
