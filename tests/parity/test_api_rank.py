@@ -25,8 +25,7 @@ LEFT_OUT = {
     "graphs of programs": """torch.cond torch._subclasses.fake_tensor.FakeTensorMode torch.utils._triton.has_triton
         torch.profiler._utils._init_for_cuda_graphs""",
     "another's business": """torch.backends.cuda.SDPAParams torch.backends.cuda.SDPBackend Tensor.record_stream
-        torch.utils.benchmark.Compare torch.nn.NonDynamicallyQuantizableLinear
-        torch.__future__.set_swap_module_params_on_conversion""",
+        torch.utils.benchmark.Compare torch.nn.NonDynamicallyQuantizableLinear""",
 }
 
 # What a name without `torch.` in front belongs to.
