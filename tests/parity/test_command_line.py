@@ -79,7 +79,8 @@ def test_info_sees_steps_and_options(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_diff_finds_what_got_slower(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = retimed(folder / "small.json", 50), retimed(folder / "small.json", 80)
+    first, second = retimed(folder / "small.json", 50), retimed(folder / "small.json", 80)
+    before, after = f"{first},{first}", f"{second},{second}"
     found = json.loads(run(capsys, "diff", before, after, "--json"))
     verdicts = {row["name"]: row["verdict"] for row in found["rows"]}
     assert found["per"] == "step"

@@ -30,6 +30,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -37,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import tap
 from ..launch.stepping import StepFunction
 from ..profiler import control
 from ..profiler.capture.capture import CPU_OP, Capture
@@ -98,6 +100,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--step-on", metavar="FUNCTION", default="", help="count returns of this function as steps")
     parser.add_argument("--torch", action="store_true", help="time the installed torch, not mindtorch_v2")
+    parser.add_argument(
+        "--clock",
+        default="wall",
+        choices=("wall", "cpu"),
+        help="what times are: by the clock, or CPU time of the process",
+    )
     add_recorded(parser, stacks=True)
     parser.add_argument(
         "--all-threads", action="store_true", help="record every thread and forked worker, not the main thread alone"
@@ -124,6 +132,8 @@ def check(options: argparse.Namespace) -> None:
         raise UserError(f"no such program: {program[0]}; give the path of a Python file, or -m and a package")
     if options.repeat != 1 and not options.active:
         raise UserError("--repeat needs --steps N, the steps that are recorded each time")
+    if options.torch and options.clock != "wall":
+        raise UserError("torch's profiler reads the wall clock only; leave out --clock with --torch")
     options.torch = real_torch.load() if options.torch else None
     try:
         Path(folder_of(options)).mkdir(parents=True, exist_ok=True)
@@ -177,6 +187,8 @@ def _prepared(options: argparse.Namespace, folder: str) -> tuple[ProgramProfile 
     wanted = {name: getattr(options, flag) for flag, name in RECORDED.items()}
     wanted |= {"all_threads": options.all_threads}
     clean(folder)
+    if options.clock == "cpu":
+        tap.set_clock(time.process_time_ns)
     if options.torch is not None:
         theirs = TorchProfile(options.torch, plan, folder, step_on=options.step_on, script=script_of(options), **wanted)
         return theirs, TorchControl(options.torch, theirs)

@@ -31,18 +31,31 @@ from synthetic_captures import COSTS_NS, NAMES, OPS, capture_of, durations
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Traces of a run, of an equal one, of one with a slower op; and of a small model."""
+    """Traces of runs, of equal ones, of some with a slower op; and of a small model."""
     place = tmp_path_factory.mktemp("traces")
     random = np.random.default_rng(3)
     write(capture_of(durations(random)), place / "before.json")
     write(capture_of(durations(random)), place / "equal.json")
     write(capture_of(durations(random, slower={7: 1.4})), place / "slower.json.gz")
+    for number in range(2, 6):
+        write(capture_of(durations(random)), place / f"before{number}.json")
+        write(capture_of(durations(random)), place / f"equal{number}.json")
+        write(capture_of(durations(random, slower={7: 1.4})), place / f"slower{number}.json.gz")
     write(capture_of(np.zeros((0, OPS)), steps=False), place / "empty.json")
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     with profile(with_modules=True, with_stack=True, record_shapes=True, profile_memory=True) as recorded:
         model(ones(2, 4)).sum().backward()
     recorded.export_chrome_trace(place / "model.json")
     return place
+
+
+def side(folder: Path, name: str, suffix: str = ".json") -> str:
+    """Five runs, as a side of a comparison."""
+    return ",".join(str(folder / f"{name}{number}{suffix}") for number in ("", 2, 3, 4, 5))
+
+
+def sides(folder: Path) -> tuple[str, str]:
+    return side(folder, "before"), side(folder, "slower", ".json.gz")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
@@ -190,18 +203,42 @@ def test_merge_writes_one_trace_of_all(folder: Path, tmp_path: Path, capsys: pyt
 
 
 def test_diff_names_what_got_slower(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, text, _ = run(capsys, "diff", folder / "before.json", folder / "slower.json.gz")
+    code, text, _ = run(capsys, "diff", *sides(folder))
     assert code == 0
     slower = [line for line in text.splitlines() if line.startswith("slower")]
     assert [line.split()[1] for line in slower] == [NAMES[7]]
-    code, text, _ = run(capsys, "diff", folder / "before.json", folder / "equal.json", "--json")
-    assert {row["verdict"] for row in json.loads(text)["rows"]} == {"same"}
+    code, text, _ = run(
+        capsys, "diff", side(folder, "before"), side(folder, "equal"), "--json", "--smallest-effect", "5%"
+    )
+    assert {row["verdict"] for row in json.loads(text)["rows"]} <= {"same", "unclear"}
+
+
+def test_one_run_a_side_makes_suspect_and_a_baseline_makes_sure(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, slower = folder / "before.json", folder / "slower.json.gz"
+    _, text, _ = run(capsys, "diff", before, slower)
+    assert "one run a side: how much runs differ is not known" in text
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("unclear ")] == [NAMES[7]]
+    code, _, talk = run(capsys, "diff", before, slower, "--fail-over", "10%")
+    assert code == 3
+    assert "FAILED: one run a side" in talk
+    kept = tmp_path / "baseline.json"
+    code, _, talk = run(capsys, "diff", side(folder, "before"), slower, "--write-baseline", kept)
+    assert (code, talk) == (0, f"mindtorch: baseline of 5 runs: {kept}\n")
+    for baseline in (kept, side(folder, "equal")):
+        code, text, talk = run(capsys, "diff", before, slower, "--baseline", baseline, "--fail-over", "10%")
+        assert code == 1
+        assert [line.split()[1] for line in text.splitlines() if line.startswith("slower")] == [NAMES[7]]
+    code, _, talk = run(capsys, "diff", before, slower, "--baseline", before)
+    assert code == 2
+    assert "this is no baseline" in talk
 
 
 def test_a_gate_passes_fails_and_fails_when_it_measured_nothing(folder: Path, tmp_path: Path) -> None:
     gate = ["--fail-over", "10%"]
-    assert mindtorch("diff", folder / "before.json", folder / "equal.json", *gate).returncode == 0
-    done = mindtorch("diff", folder / "before.json", folder / "slower.json.gz", *gate, "--junit", tmp_path / "out.xml")
+    assert mindtorch("diff", side(folder, "before"), side(folder, "equal"), *gate).returncode == 0
+    done = mindtorch("diff", *sides(folder), *gate, "--junit", tmp_path / "out.xml")
     assert done.returncode == 1
     assert f"FAILED: {NAMES[7]} is" in done.stderr
     suite = ET.parse(tmp_path / "out.xml").getroot()
@@ -230,16 +267,16 @@ def on_a_terminal(*arguments: str | Path, **more: str) -> str:
 
 
 def test_colours_are_for_terminals_whose_users_like_them(folder: Path) -> None:
-    files = folder / "before.json", folder / "slower.json.gz"
+    files = sides(folder)
     assert "\x1b[31mslower" in on_a_terminal("diff", *files, NO_COLOR="")
     assert "\x1b" not in on_a_terminal("diff", *files, NO_COLOR="1")
 
 
 def test_diff_in_markdown_and_with_several_captures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = f"{folder / 'before.json'},{folder / 'equal.json'}"
-    code, text, _ = run(capsys, "diff", before, folder / "slower.json.gz", "--markdown")
+    before, slower = sides(folder)
+    code, text, _ = run(capsys, "diff", f"{before},{folder / 'equal.json'}", slower, "--markdown")
     assert code == 0
-    assert "in 2 and 1 runs" in text
+    assert "in 6 and 5 runs" in text
     assert f"| **slower** | `{NAMES[7]}` |" in text
 
 
@@ -326,7 +363,7 @@ def test_narrow_terminals_get_tables_that_fit(folder: Path) -> None:
     assert "aten::addmm" in shown
     full = on_a_terminal("table", folder / "model.json", "--wide", COLUMNS="60", NO_COLOR="1")
     assert "CPU time avg" in full
-    shown = on_a_terminal("diff", folder / "before.json", folder / "slower.json.gz", COLUMNS="60", NO_COLOR="1")
+    shown = on_a_terminal("diff", *sides(folder), COLUMNS="60", NO_COLOR="1")
     rows = [line for line in shown.splitlines() if line.startswith(("Verdict", "slower"))]
     assert max(map(len, rows)) <= 60
     assert NAMES[7] in rows[1]

@@ -200,7 +200,7 @@ def test_a_report_with_another_capture_has_a_diff() -> None:
     tables, _ = unpack(Digest(small(), small(slower=2)).packed("x"))
     rows = {row[0]: row for row in tables["diff"]["op"]["rows"]}
     name, verdict, change, before, after = rows["ProfilerStep*"]
-    assert (name, verdict) == ("ProfilerStep*", "faster")
+    assert (name, verdict) == ("ProfilerStep*", "unclear")  # one run a side
     assert change[1] <= change[0] <= change[2] < -0.5
     assert before[1] - after[1] == pytest.approx(100_000)
     assert unpack(Digest(small(), None).packed("x"))[0]["diff"] is None

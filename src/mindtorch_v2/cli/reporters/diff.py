@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from ...profiler.analyse.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Diff
+from ...profiler.analyse.diff import APPEARED, DISAPPEARED, FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, WHOLE, Change, Diff
 from ...profiler.analyse.samples import CALL
+from ...profiler.analyse.settle import MOST_STEPS, Settled, lacking_steps
 from ...profiler.analyse.units import format_memory, format_time
 from ...profiler.export.texts import json_encoder
 from ..terminal import BOLD, DIM, GREEN, RED, YELLOW, cut, paint, visible, width_of_terminal
@@ -30,15 +31,17 @@ _json = json_encoder(indent=1)
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _chosen(diff: Diff, options: argparse.Namespace) -> list[int]:
-    """The rows to show, by verdict, those that moved most first; then what is only called more or less often."""
+def _chosen(found: Settled, options: argparse.Namespace) -> list[int]:
+    """The rows to show, by verdict, those that moved most first; then what single runs make suspect, and what is only
+    called more or less often."""
+    diff = found.diff
     wanted = VERDICTS if options.all else tuple(verdict for verdict in VERDICTS if verdict not in (SAME, UNCLEAR))
     rows = [place for verdict in wanted for place in diff.of(verdict)]
     if diff.on_device and diff.per == CALL:
         # Calls of an op differ by their shapes, so that few changes of one run of each device are sure: show what there is.
         large = diff.share >= diff.rules.smallest_share
         rows += [place for place in diff.of(UNCLEAR, SAME) if large[place] and place not in rows]
-    rows += [place for place in diff.recounted if place not in rows]
+    rows += [place for place in dict.fromkeys((*found.suspected, *diff.recounted)) if place not in rows]
     return rows[: max(options.limit, 0)]
 
 
@@ -86,21 +89,30 @@ def _has_memory(diff: Diff) -> bool:
     return bool(diff.before.memory.any() or diff.after.memory.any())
 
 
-def summary(diff: Diff) -> list[str]:
+def summary(found: Settled) -> list[str]:
     """What a reader must know before the rows."""
-    first, second, overall = diff.before, diff.after, diff.overall
+    diff = found.diff
+    first, second = diff.before, diff.after
     what = f"{len(diff)} {diff.by}s with time on devices" if diff.on_device else f"{len(diff)} {diff.by}s"
-    lines = [
+    lines = [f"differs: {visible(line)}" for line in found.differences]
+    lines.append(
         f"{what}; samples: {first.samples} and {second.samples} {diff.per}s in {first.runs} and {second.runs} runs"
         if diff.per != "call"
-        else f"{what}; samples: single calls, as there are fewer than 3 steps a side",
-        f"the whole: {percent(overall.change)} ({_interval(overall.low, overall.high)}), {overall.verdict}",
-    ]
-    if abs(diff.pace) >= 0.001:
+        else f"{what}; samples: single calls, as there are fewer than 3 steps a side"
+    )
+    title = "compute (CPU time of a step)" if found.has_cpu_time else "the whole"
+    lines.append(f"{title}: {_told(found.compute, second.samples, diff)}")
+    if found.wall is not None:
+        lines.append(f"waiting (wall time of a step): {_told(found.wall, second.samples, diff)}")
+    if found.machine:
+        lines.append(f"{found.machine}; changes are beyond that")
+    elif abs(diff.pace) >= 0.001:
         pace = "slower" if diff.pace > 0 else "faster"
         lines.append(
             f"everything ran {percent(abs(diff.pace)).lstrip('+')} {pace} on the second side; changes are beyond that"
         )
+    if found.reason:
+        lines.append(found.reason)
     counts = [f"{len(diff.of(verdict))} {verdict}" for verdict in VERDICTS if diff.of(verdict)]
     if diff.recounted:
         counts.append(f"{len(diff.recounted)} called more or less often")
@@ -108,9 +120,27 @@ def summary(diff: Diff) -> list[str]:
     return lines
 
 
-def text(diff: Diff, options: argparse.Namespace) -> str:
-    rows = _chosen(diff, options)
-    lines = [*summary(diff), ""]
+def _told(change: Change, samples: int, diff: Diff) -> str:
+    lacking = lacking_steps(change, samples, diff.rules)
+    return f"{percent(change.change)} ({_interval(change.low, change.high)}), {change.verdict}{_needs(lacking)}"
+
+
+def _needs(steps: int) -> str:
+    if not steps:
+        return ""
+    return ", needs far more steps" if steps >= MOST_STEPS else f", needs about {_round(steps):,} more steps"
+
+
+def _round(steps: int) -> int:
+    """Two digits say as much as is known."""
+    unit = 10 ** max(len(str(steps)) - 2, 0)
+    return -(-steps // unit) * unit
+
+
+def text(found: Settled, options: argparse.Namespace) -> str:
+    diff = found.diff
+    rows = _chosen(found, options)
+    lines = [*summary(found), ""]
     if not rows:
         return "\n".join(lines[:-1]) + "\n"
     memory = _has_memory(diff)
@@ -155,29 +185,35 @@ def _fitting(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return list(zip(*columns))
 
 
-def markdown(diff: Diff, options: argparse.Namespace) -> str:
+def markdown(found: Settled, options: argparse.Namespace) -> str:
+    diff = found.diff
     memory = _has_memory(diff)
     lines = [_TITLES + (("Memory",) if memory else ())]
-    for place in _chosen(diff, options):
+    for place in _chosen(found, options):
         cells = _cells(diff, place, memory)
         verdict = f"**{cells[0]}**" if cells[0] in (SLOWER, APPEARED) else cells[0]
         lines.append((verdict, code(cells[1]), *cells[2:]))
-    head = "".join(f"- {line}\n" for line in summary(diff))
+    head = "".join(f"- {line}\n" for line in summary(found))
     return f"### Profile comparison\n\n{head}\n" + (markdown_table(lines, 2) if len(lines) > 1 else "")
 
 
-def as_json(diff: Diff, options: argparse.Namespace) -> str:
+def as_json(settled: Settled, options: argparse.Namespace) -> str:
+    diff = settled.diff
     rows = [place for verdict in VERDICTS for place in diff.of(verdict)]
-    overall = diff.overall
     found: dict[str, Any] = {
+        "differences": settled.differences,
+        "machine": settled.machine,
+        "reason": settled.reason,
         "by": diff.by,
         "per": diff.per,
         "time": "device" if diff.on_device else "cpu",
         "samples": [diff.before.samples, diff.after.samples],
         "runs": [diff.before.runs, diff.after.runs],
         "pace": diff.pace,
-        "overall": {name: _number(value) for name, value in vars(overall).items()},
-        "rows": [_row(diff, place) for place in rows],
+        "overall": {name: _number(value) for name, value in vars(settled.compute).items()},
+        "overall_is_cpu_time": settled.has_cpu_time,
+        "wall": None if settled.wall is None else {name: _number(value) for name, value in vars(settled.wall).items()},
+        "rows": [{**_row(diff, place), "more_steps": int(settled.more_steps[place])} for place in rows],
     }
     return _json(found) + "\n"
 
@@ -202,12 +238,13 @@ def _number(value: Any) -> Any:
     return float(value) if math.isfinite(value) else None
 
 
-def junit(diff: Diff, failures: dict[int, str], options: argparse.Namespace) -> str:
+def junit(found: Settled, failures: dict[int, str], options: argparse.Namespace) -> str:
     """A test suite with a case for each row and one for the whole; what fails the gate is a failure there."""
+    diff = found.diff
     broken = dict(failures)
-    if options.fail_over is not None and not failures and not diff.judged:
+    if options.fail_over is not None and not failures and not diff.measured:
         broken[WHOLE] = "nothing was measured"
-    cases = [_case("the whole", diff.by, broken.get(WHOLE), f"{diff.overall.verdict}: " + "\n".join(summary(diff)))]
+    cases = [_case("the whole", diff.by, broken.get(WHOLE), f"{diff.overall.verdict}: " + "\n".join(summary(found)))]
     for place in [place for verdict in VERDICTS for place in diff.of(verdict)]:
         detail = f"{diff.verdict[place]}: {' '.join(_cells(diff, place, False)[2:])}"
         cases.append(_case(diff.names[place], diff.by, broken.get(place), detail))
@@ -233,4 +270,4 @@ def _plain(text: str) -> str:
     return escape(_NOT_XML.sub("�", text))
 
 
-FORMATS: dict[str, Callable[[Diff, argparse.Namespace], str]] = {"text": text, "markdown": markdown, "json": as_json}
+FORMATS: dict[str, Callable[[Settled, argparse.Namespace], str]] = {"text": text, "markdown": markdown, "json": as_json}

@@ -126,8 +126,13 @@ class Diff:
 
     @property
     def judged(self) -> int:
-        """How many groups there were enough samples for."""
+        """Of how many groups something can be said."""
         return int(np.isin(self.verdict, (SAME, SLOWER, FASTER)).sum())
+
+    @property
+    def measured(self) -> int:
+        """How many groups there were enough samples for on both sides."""
+        return int(((self.before.count > 0) & (self.after.count > 0) & np.isfinite(self.change)).sum())
 
     @property
     def alarms(self) -> int:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import platform
 import sys
+import time
 from typing import Any
 
 import numpy as np
 
-from ...core import machine
+from ...core import machine, tap
 
 # The key that traces and spools have it under.
 METADATA = "environment"
@@ -29,6 +30,7 @@ def environment(implementation: str = "", threads: int = 0, devices: list[str] |
         "processors": machine.processors(),
         "threads": threads or machine.THREADS[0],
         "devices": devices or ["cpu"],
+        "clock": "CPU time of the process" if tap.NAMESPACE["clock"] is time.process_time_ns else "wall",
     }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..analyse.diff import Diff
 from ..analyse.diff import compare as judge
 from ..analyse.samples import GROUPINGS, NothingRecorded
+from ..analyse.settle import settle
 from ..capture.capture import Capture
 
 _MOST_ROWS = 2000
@@ -22,7 +23,7 @@ def compare(before: Capture, after: Capture) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     for by in GROUPINGS:
         try:
-            tables[by] = _table(judge([before], [after], by=by))
+            tables[by] = _table(settle(judge([before], [after], by=by), [before], [after]).diff)
         except NothingRecorded as reason:
             tables[by] = {"missing": str(reason)}
     return tables
