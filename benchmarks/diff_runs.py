@@ -61,6 +61,7 @@ def record(folder: Path, number: int) -> Capture:
         "mindtorch_v2.profiler",
         "profile",
         "--no-report",
+        "--no-stacks",
         "--clock",
         "cpu",
         "-o",

@@ -117,7 +117,7 @@ def _run_rounds(options: argparse.Namespace) -> int:
     programs = rounds.check(options.run, options.rounds)
     with contextlib.ExitStack() as stack:
         folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory())
-        sides = rounds.run(programs, options.rounds, folder)
+        sides = rounds.run(programs, options.rounds, folder, stacks=options.by == "stack")
         before, after = ([read_capture(path) for path in side] for side in sides)
         return _compare_and_tell(before, after, options)
 

@@ -30,22 +30,23 @@ def check(runs: list[str], rounds: int) -> list[list[str]]:
     return split
 
 
-def run(programs: list[list[str]], rounds: int, folder: str) -> tuple[list[str], list[str]]:
-    """The folders with the profiles of both sides, in order of rounds."""
+def run(programs: list[list[str]], rounds: int, folder: str, stacks: bool) -> tuple[list[str], list[str]]:
+    """The folders with the profiles of both sides, in order of rounds; with stacks only where they are compared."""
     sides: tuple[list[str], list[str]] = ([], [])
     for number in range(1, rounds + 1):
         for name, program, side in zip("AB", programs, sides):
             place = os.path.join(folder, f"{name}{number}")
             with Working(f"round {number} of {rounds}: {name}"):
-                _profile(program, place)
+                _profile(program, place, stacks)
             side.append(place)
     return sides
 
 
-def _profile(program: list[str], folder: str) -> None:
+def _profile(program: list[str], folder: str, stacks: bool) -> None:
     # What other programs do to the clock is no change of this one; torch's profiler knows no other.
     clock = [] if "--torch" in program or "--clock" in program else ["--clock", "cpu"]
-    command = [sys.executable, "-m", _COMMAND, "profile", "--no-report", *clock, "-o", folder, *program]
+    recorded = [] if stacks else ["--no-stacks"]
+    command = [sys.executable, "-m", _COMMAND, "profile", "--no-report", *recorded, *clock, "-o", folder, *program]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode:
         last = visible((done.stderr or done.stdout)[-_SHOWN:].strip())

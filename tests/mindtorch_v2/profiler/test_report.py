@@ -200,8 +200,9 @@ def test_a_report_with_another_capture_has_a_diff() -> None:
     tables, _ = unpack(Digest(small(), small(slower=2)).packed("x"))
     rows = {row[0]: row for row in tables["diff"]["op"]["rows"]}
     name, verdict, change, before, after = rows["ProfilerStep*"]
-    assert (name, verdict) == ("ProfilerStep*", "unclear")  # one run a side
-    assert change[1] <= change[0] <= change[2] < -0.5
+    # One run a side: no verdict on times, no interval, and why.
+    assert (name, verdict, change) == ("ProfilerStep*", "unclear", None)
+    assert any("one run a side" in line for line in tables["diff"]["op"]["said"])
     assert before[1] - after[1] == pytest.approx(100_000)
     assert unpack(Digest(small(), None).packed("x"))[0]["diff"] is None
 

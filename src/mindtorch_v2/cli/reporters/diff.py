@@ -103,7 +103,7 @@ def summary(found: Settled) -> list[str]:
     title = "compute (CPU time of a step)" if found.has_cpu_time else "the whole"
     lines.append(f"{title}: {_told(found.compute, second.samples, diff)}")
     if found.wall is not None:
-        lines.append(f"waiting (wall time of a step): {_told(found.wall, second.samples, diff)}")
+        lines.append(f"wall time of a step, waiting included: {_told(found.wall, second.samples, diff)}")
     if found.machine:
         lines.append(f"{found.machine}; changes are beyond that")
     elif abs(diff.pace) >= 0.001:

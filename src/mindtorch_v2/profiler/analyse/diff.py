@@ -38,6 +38,8 @@ _ENOUGH_FOR_PACE = 5
 # The least noise assumed of a mean of few samples, the run-to-run drift of a whole program assumed where only one run
 # a side is there, and how far apart most groups may lie to count as moving together (all relative).
 _LEAST_NOISE, _DRIFT, _TOGETHER = 0.03, 0.05, 0.04
+# How far apart they may lie where they moved very far.
+_FAR_TOGETHER = 0.25
 # The most that one op may be slowed more than others by a busy machine, and how many such errors rule it out.
 _MOST_UNEVEN, _SURE = 0.1, 3.5
 # The part of the smallest effect that unevenness may use up without widening it.
@@ -326,7 +328,7 @@ def _pace(sides: list[Location], large: NDArray[np.bool_]) -> float:
     centre, width = statistics.centre_of_most(moved)
     noise = np.hypot(sides[0].error, sides[1].error)[large]
     typical = float(np.nanmedian(noise)) if np.isfinite(noise).any() else 0.0
-    return centre if width <= max(_TOGETHER, 3 * typical, abs(centre) / 2) else 0.0
+    return centre if width <= max(_TOGETHER, 3 * typical, min(abs(centre) / 2, _FAR_TOGETHER)) else 0.0
 
 
 def _scores(logs: list[Floats], sides: list[Location], margin: Floats) -> tuple[Floats, Floats]:

@@ -113,12 +113,20 @@ def settle(
     large = diff.share >= diff.rules.smallest_share
     if single:
         reach = np.hypot(reach, _take_back(diff, verdict, baseline))
-    turns = compare_rounds(before, after, diff.by, diff.names, large, margin) if in_turn else None
+    turns = None
+    if in_turn:
+        turns = compare_rounds(before, after, diff.by, diff.names, diff.share, diff.rules.smallest_share, margin)
     if turns is not None:
-        found = (turns.p < diff.rules.level / 2) & np.isin(verdict, (SAME, UNCLEAR, SLOWER, FASTER))
-        verdict[found] = np.where(turns.effect > 0, SLOWER, FASTER)[found]
-        narrower = turns.reach < reach
-        effect, reach = np.where(narrower, turns.effect, effect), np.where(narrower, turns.reach, reach)
+        # Steps of one run are no proof of a change between runs: where rounds can be compared, they alone decide.
+        found = turns.p < diff.rules.level
+        open_ = np.isfinite(turns.effect) & np.isin(verdict, (SAME, UNCLEAR, SLOWER, FASTER))
+        verdict[open_] = np.where(found, np.where(turns.effect > 0, SLOWER, FASTER), SAME)[open_]
+        effect, reach = np.where(open_, turns.effect, effect), np.where(open_, turns.reach, reach)
+    if in_turn and abs(diff.pace) >= _WHOLE_MACHINE:
+        # What all share is no machine's pace then but the program's own: only what is slower as it stands is called that.
+        judged = np.isin(verdict, (SLOWER, FASTER))
+        with np.errstate(invalid="ignore"):
+            verdict[judged & (np.sign(effect) * (effect + math.log1p(diff.pace)) < margin)] = UNCLEAR
     with np.errstate(invalid="ignore"):
         inside = (np.abs(effect) + reach < margin) & (not moved)
     verdict[(verdict == SAME) & large & ~inside] = UNCLEAR

@@ -44,34 +44,40 @@ def compare_rounds(
     after: Sequence[Capture],
     by: str,
     names: list[str],
-    large: NDArray[np.bool_],
+    share: Floats,
+    smallest_share: float,
     margin: float,
 ) -> Turns | None:
     """Compare sides whose runs took turns; None if there are too few rounds or steps."""
-    rounds = len(before)
+    rounds, large = len(before), share >= smallest_share
     if rounds != len(after) or rounds < LEAST_ROUNDS:
         return None
     sides = [[_undisturbed(capture, by, names) for capture in side] for side in (before, after)]
     if any(part is None for side in sides for part in side):
         return None
-    change: Floats = np.stack(sides[1]) - np.stack(sides[0])  # type: ignore[arg-type]
-    known = np.isfinite(change).all(axis=0) & large
+    runs: Floats = np.stack(sides)  # type: ignore[arg-type]
+    runs[~np.isfinite(runs)] = math.nan  # never ran
+    known = np.isfinite(runs).all(axis=(0, 1)) & large
     if int(known.sum()) < _ENOUGH_GROUPS:
         return None
+    change = runs[1] - runs[0]
     change = change - np.median(change[:, known], axis=1)[:, None]
     effect = change.mean(axis=0)
-    variance = change.var(axis=0, ddof=1)
-    # Of the steadier groups: what disturbs some says nothing of the others.
-    common = float(np.quantile(variance[known], 0.25))
-    freedom = np.full(len(names), rounds - 1 + _COMMON)
-    variance = np.maximum((variance * (rounds - 1) + common * _COMMON) / freedom, _LEAST_DEVIATION**2)
-    error = np.sqrt(variance / rounds)
+    # Without its own pace a run is as good as any other of its side, so that both sides tell how much runs scatter.
+    steady = runs - np.median((runs - runs.mean(axis=1, keepdims=True))[:, :, known], axis=2)[:, :, None]
+    variance = steady.var(axis=1, ddof=1).mean(axis=0)
+    common = float(np.median(variance[known]))
+    own = 2 * (rounds - 1)
+    freedom = np.full(len(names), own + _COMMON)
+    variance = np.maximum((variance * own + common * _COMMON) / freedom, _LEAST_DEVIATION**2)
+    error = np.sqrt(2 * variance / rounds)
     with np.errstate(invalid="ignore"):
         t = np.maximum(np.abs(effect) - margin, 0) / error
         agreeing = (np.sign(effect) * change > margin).mean(axis=0) >= _AGREEING
     chance = 2 * statistics.tail_of_normal(statistics.normal_of_student(np.nan_to_num(t), freedom))
-    p = np.ones(len(names))
-    p[known] = statistics.holm(np.where(agreeing, np.minimum(chance, 1.0), 1.0)[known])
+    # The larger a group's part of the time, the more of the permitted chance of a false alarm it is given.
+    parts = (1 / known.sum() + share / share[known].sum()) / 2
+    p = np.where(known & agreeing, np.minimum(chance / np.where(known, parts, 1), 1.0), 1.0)
     reach = error * statistics.student_quantile(_NORMAL_95, freedom)
     return Turns(np.where(known, effect, math.nan), np.where(known, reach, math.nan), p)
 

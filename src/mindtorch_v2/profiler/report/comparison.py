@@ -23,7 +23,9 @@ def compare(before: Capture, after: Capture) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     for by in GROUPINGS:
         try:
-            tables[by] = _table(settle(judge([before], [after], by=by), [before], [after]).diff)
+            found = settle(judge([before], [after], by=by), [before], [after])
+            said = [*(f"differs: {line}" for line in found.differences), *filter(None, (found.machine, found.reason))]
+            tables[by] = {**_table(found.diff), "said": said}
         except NothingRecorded as reason:
             tables[by] = {"missing": str(reason)}
     return tables

@@ -50,7 +50,7 @@ class Diff {
     this.table.replaceChildren(this.grid.root);
   }
 
-  summary({ per, samples, overall, pace }, rows) {
+  summary({ per, samples, overall, pace, said }, rows) {
     const unit = { step: "a step", capture: "a capture", call: "the capture" }[per];
     const whole = [0, 1].map((side) => rows.reduce((sum, row) => sum + row.self[side], 0));
     const count = (verdict) => rows.filter((row) => row.verdict === verdict).length;
@@ -63,6 +63,7 @@ class Diff {
       `Slower ${count("slower")}, faster ${count("faster")}, appeared ${count("appeared")}, disappeared ${count("disappeared")}`,
       recounted ? `; ${recounted} called more or less often.` : ".",
       Math.abs(pace) >= 0.001 ? ` Everything ran ${formatShare(Math.abs(pace))} ${pace > 0 ? "slower" : "faster"} now; verdicts are beyond that.` : "",
+      ...said.flatMap((line) => [el("br"), line]),
     ];
   }
 }
