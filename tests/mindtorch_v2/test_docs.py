@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mindtorch_v2.cli import COMMANDS, parser_of
+from mindtorch_v2.cli import parser_of
+from mindtorch_v2.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

@@ -14,36 +14,11 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ..version import __version__
+from .commands import COMMANDS, usage, version_line
 from .terminal import INTERRUPTED, OK, WRONG_USE, UserError, visible, write_whatever_comes
 
-# Every command with the first line of its help.
-COMMANDS = {
-    "run": "Run a torch program with mindtorch_v2 in torch's place.",
-    "profile": "Run a torch program under the profiler, without touching its code.",
-    "table": "Show where the time went, as a table.",
-    "advise": "Say what could be saved: where the program loses time, and what to do about it.",
-    "report": "Write a report: one HTML file that opens anywhere, offline.",
-    "diff": "Compare runs: what got slower, faster, appeared or went away, beyond noise.",
-    "analyze": "Say what limits a run on GPUs and other devices, and who asked for their time.",
-    "info": "Say what is in a file.",
-    "convert": "Write a trace in another format, chosen by the end of the file's name.",
-    "recover": "Get back what a killed program had recorded.",
-    "merge": "Put traces of several ranks or workers on one clock, in one file.",
-    "top": "Watch a running program: its hottest operators of the last seconds.",
-    "attach": "Start or stop profiling a program that is running.",
-    "completion": "Print a script that completes `mindtorch` commands in your shell.",
-}
 # These run the user's program, whose exceptions and exit code are its own.
 _RUN_PROGRAMS = ("run", "profile")
-_EXAMPLES = """\
-examples:
-  mindtorch run examples/gpt.py --steps 20
-  mindtorch profile --shapes --memory -o before examples/gpt.py
-  mindtorch advise before
-  mindtorch table before --sort total --limit 20
-  mindtorch diff before after --fail-over 10%
-"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -55,17 +30,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {visible(message)}; see `{self.prog} --help`\n")
-
-
-def usage(prog: str) -> str:
-    """The help of the command as a whole."""
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
-    return (
-        f"usage: {prog} COMMAND ...\n\n{(__doc__ or '').splitlines()[0]}\n\ncommands:\n"
-        + "\n".join(lines)
-        + f"\n\n`{prog} COMMAND --help` explains a command; `{prog} --version` prints the version.\n\n{_EXAMPLES}"
-    )
 
 
 def command(name: str) -> ModuleType:
@@ -93,7 +57,7 @@ def main(arguments: list[str] | None = None, prog: str = "mindtorch") -> int:
     if not given or given[0] not in _RUN_PROGRAMS:
         write_whatever_comes()
     if given in (["--version"], ["-V"]):
-        print(f"mindtorch_v2 {__version__}")
+        print(version_line())
         return OK
     if given in ([], ["--help"], ["-h"], ["help"]):
         print(usage(prog), end="")

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
-from . import COMMANDS, parser_of
+from . import parser_of
+from .commands import COMMANDS
 
 # Values that are paths, by what help calls them.
 _PATHS = ("A", "B", "FILE", "FOLDER", "IN", "OUT", "RANK", "SPOOL", "package", "script.py [args...]")

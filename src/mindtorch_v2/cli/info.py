@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..profiler.advise.origins import script_of
+from ..profiler.advise.steps import find_steps
 from ..profiler.analyse.metrics import Metrics
-from ..profiler.analyse.samples import step_intervals
 from ..profiler.analyse.units import format_time
 from ..profiler.capture.capture import Capture, Track
 from ..profiler.export.texts import json_encoder, json_text
@@ -49,23 +50,24 @@ def run(options: argparse.Namespace) -> int:
 
 def facts_of(capture: Capture, path: str) -> dict[str, Any]:
     """What there is to say of a capture, by name."""
-    begin, end = step_intervals(Metrics(capture))
+    metrics = Metrics(capture)
+    steps = find_steps(metrics).places
     length_us = (capture.stop_ns - capture.start_ns) / 1000
     processes = {track.pid or capture.pid for track in capture.tracks}
     facts: dict[str, Any] = {"file": "stdin" if path == STDIN else path}
     if os.path.isfile(path):
         facts["bytes"] = os.path.getsize(path)
     facts["timed"] = timed_in(capture)
-    facts["program"] = capture.process_name or "unknown"
+    facts["program"] = script_of(capture.metadata) or capture.process_name or "unknown"
     facts["began"] = datetime.datetime.fromtimestamp(capture.epoch_ns / 1e9, datetime.timezone.utc).isoformat()
     facts["length"] = format_time(length_us)
     facts["events"] = sum(map(len, capture.tracks))
     facts["memory events"] = sum(len(track.nbytes) for track in capture.tracks)
     facts["processes"] = len(processes)
     facts["threads"] = [_thread(track, capture.process_name, len(processes) > 1) for track in capture.tracks]
-    facts["steps"] = len(begin)
-    if len(begin):
-        facts["typical step"] = format_time(float(np.median(end - begin)) / 1000)
+    facts["steps"] = len(steps)
+    if len(steps):
+        facts["typical step"] = format_time(float(np.median(metrics.total_ns[steps])) / 1000)
     facts["recorded"] = [name for name, value in vars(capture.options).items() if value is True] or ["names and times"]
     facts["hottest"] = _hottest(capture)
     facts["metadata"] = [f"{key}: {json_text(value)[:_LONGEST]}" for key, value in capture.metadata.items()]

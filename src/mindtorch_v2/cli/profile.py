@@ -41,6 +41,8 @@ import numpy as np
 from ..core import tap
 from ..launch.stepping import StepFunction
 from ..profiler import control
+from ..profiler.advise.steps import find_steps
+from ..profiler.analyse.metrics import Metrics
 from ..profiler.capture.capture import CPU_OP, Capture
 from ..profiler.program import REPORT, SPOOL, TRACE, Plan, ProgramProfile, write_files
 from ..profiler.read.torch_windows import FOLDER as WINDOWS
@@ -112,6 +114,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sort", default="self", choices=SORTS, help="order of the table (self)")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows of the table (20)")
+    parser.add_argument("--wide", action="store_true", help="all columns, however narrow the terminal")
     parser.add_argument("--no-report", action="store_true", help="do not write report.html")
     add_program(parser)
 
@@ -174,6 +177,10 @@ def run(options: argparse.Namespace) -> int:
             with _unwound_by_sigterm():
                 launch(program_of(options), ours=options.torch is None, step=step)
                 _wait_for_threads()
+        except KeyboardInterrupt as error:
+            # Told before the table is, which is to be the last thing seen.
+            sys.excepthook(type(error), error, error.__traceback__)
+            raise _Interrupted from None
         finally:
             with interrupts_held("the profile is being written"):
                 controls.finish()
@@ -223,14 +230,21 @@ def _unwound_by_sigterm() -> Iterator[None]:
         yield
 
 
+class _Interrupted(SystemExit):
+    """Ctrl-C has ended the program, which has told so."""
+
+
 @contextlib.contextmanager
 def _ended_by_its_signal() -> Iterator[None]:
     """Once all is written, let the signal do what it was sent for: whoever sent it sees that."""
     try:
         yield
-    except _Terminated:
+    except (_Terminated, _Interrupted) as end:
         sys.stdout.flush()
-        os.kill(os.getpid(), signal.SIGTERM)
+        number = signal.SIGTERM if isinstance(end, _Terminated) else signal.SIGINT
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
         raise
 
 
@@ -264,7 +278,10 @@ def finish(profiled: ProgramProfile | TorchProfile, options: argparse.Namespace,
 def _say_where(
     capture: Capture, profiled: ProgramProfile | TorchProfile, options: argparse.Namespace, folder: str
 ) -> None:
-    steps = f" in {profiled.steps} steps" if profiled.steps else ""
+    count = len(find_steps(Metrics(capture)).places)
+    steps = (
+        f" in {count} of {profiled.steps} steps" if profiled.steps > count else f" in {count} steps" if count else ""
+    )
     events = sum(map(len, capture.tracks))
     if _has_ops(capture):
         say(f"recorded {events:,} events{steps}")
@@ -297,7 +314,7 @@ def _show(capture: Capture, options: argparse.Namespace) -> None:
     rows = rows_of(capture)
     with_visible_names(rows)
     text = rows.table(sort_by=SORTS[options.sort], row_limit=options.limit)
-    width = width_of_terminal()
+    width = None if options.wide else width_of_terminal()
     if width is not None and len(text.partition("\n")[0].rstrip()) > width:
         rows.sort(key=lambda row: getattr(row, SORTS[options.sort]) or 0, reverse=options.sort != "name")
         text = narrow(rows, rows, width, options.limit)

@@ -15,11 +15,11 @@ import runpy
 import sys
 import types
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..core import missing
+from ..core import machinery, missing
 from ..kernels import floating
 from .stepping import StepFunction
 
@@ -171,13 +171,25 @@ def _run_text(source: str) -> None:
 
 
 def _own_part(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the program's first frame on."""
+    """The traceback from the program's first frame on, without what runs inside of operators."""
     part = last = traceback
     while part is not None:
         if part.tb_frame.f_code.co_filename == __file__:
             last = part.tb_next
         part = part.tb_next
-    return last
+    return _without_machinery(last)
+
+
+def _without_machinery(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    kept = []
+    while traceback is not None:
+        if not machinery.is_machinery(traceback.tb_frame.f_code.co_filename):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    rest = None
+    for part in reversed(kept):
+        rest = types.TracebackType(rest, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return rest
 
 
 def _hide_launcher(error: BaseException) -> None:
@@ -189,7 +201,21 @@ def _hide_launcher(error: BaseException) -> None:
         sys.excepthook = report
         report(kind, value.with_traceback(own), own)
 
+    for around in _behind(error):
+        around.__traceback__ = _without_machinery(around.__traceback__)
     sys.excepthook = without_launcher
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    """The errors that one was raised from, or while they were handled."""
+    seen = {id(error)}
+    waiting = [error.__cause__, error.__context__]
+    while waiting:
+        found = waiting.pop()
+        if found is not None and id(found) not in seen:
+            seen.add(id(found))
+            waiting += [found.__cause__, found.__context__]
+            yield found
 
 
 def run(arguments: list[str], *, ours: bool = True, step: StepFunction | None = None) -> None:

@@ -5,7 +5,8 @@ A program in place of a command is profiled: `python -m mindtorch_v2.profiler sc
 
 import sys
 
-from ..cli import COMMANDS, main
+from ..cli import main
+from ..cli.commands import COMMANDS
 
 _OTHER = (*COMMANDS, "help", "-h", "--help", "-V", "--version")
 

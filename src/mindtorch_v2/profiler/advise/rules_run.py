@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..analyse import tree
+from ..capture.capture import STEP_PREFIX
 from ..record import step_clock
 from .findings import HIGH, LOW, MEDIUM, Finding, Run, spoken
 from .origins import Frame, frame_of
@@ -171,7 +172,9 @@ def _python_finding(run: Run, kind: int, time: int, rows: np.ndarray) -> Finding
     advice = "Time outside of ops: move what does not change out of the loop, and work with whole tensors or arrays."
     if metrics.capture.options.stacks:
         advice += " Recording stacks makes Python slower: compare with --no-stacks."
-    level = run.level(run.share(time), MEDIUM, medium=0.1)
+    # Of the function that makes the steps, some is the loop itself, and where the machine is busy, what others took.
+    loops = calls < len(run.steps.places)
+    level = run.level(run.share(time), LOW if loops and _is_busy(run)[1] > 50 else MEDIUM, medium=0.3 if loops else 0.1)
     return Finding("python_code", level, title, advice, calls, time, run.share(time), spot_at(frame, calls, time))
 
 
@@ -204,8 +207,9 @@ def outliers(run: Run) -> Iterator[Finding]:
     spread = float(np.median(np.abs(length - usual)))
     far = length > max(_OUTLIER * usual, usual + 10 * spread)
     far[: max(1, run.parts.warm_steps())] = False
+    far &= ~_disturbed(run, length - usual)
     # Many slow steps are no outliers, but a way of the program.
-    if not far.any() or far.sum() > max(1, len(length) // 20):
+    if not far.any() or far.sum() > max(1, len(length) // 50):
         return
     slow = np.flatnonzero(far)
     extra = int((length[slow] - usual).sum())
@@ -215,8 +219,6 @@ def outliers(run: Run) -> Iterator[Finding]:
     which = f"Step {labels[worst].rpartition('#')[2]}" if len(slow) == 1 else f"{len(slow)} steps"
     each = f"{spoken(float(length[worst]))}, {length[worst] / usual:.0f} times the median"
     title = f"{which} took {'up to ' if len(slow) > 1 else ''}{each}"
-    if _is_busy(run)[0] >= 0.1 and place_ns < 0.5 * extra:
-        return
     advice = (
         "Something that happens rarely (saving, logging, evaluation, a collection of garbage) is paid for here: see what "
         "the step does that others do not."
@@ -226,6 +228,18 @@ def outliers(run: Run) -> Iterator[Finding]:
     level = run.level(run.share(extra), HIGH if place_ns >= 0.5 * extra else LOW, medium=0.03)
     run.spans += list(zip(begin[slow].tolist(), end[slow].tolist()))
     yield Finding("outlier_step", level, title, advice, len(slow), extra, run.share(extra), spots)
+
+
+def _disturbed(run: Run, extra: np.ndarray) -> np.ndarray:
+    """Which steps took their extra time because the processor was given to other programs meanwhile."""
+    said = step_clock.stated(run.metrics.capture.metadata)
+    rows = {f"{STEP_PREFIX}{number}": place for place, number in enumerate(said["step"].tolist())} if said else {}
+    place = np.array([rows.get(label, -1) for label in run.steps.labels(run.metrics)], np.int64)
+    if not rows or (place < 0).all():
+        return np.zeros(len(extra), bool)
+    lost = (said["wall_ns"] - said["thread_cpu_ns"])[place] - run.parts.by_step[:, [DATA, IDLE]].sum(axis=1)
+    found: np.ndarray = (place >= 0) & (said["switches"][place] > 0) & (lost > 0.5 * extra)
+    return found
 
 
 def _what_is_more(run: Run, slow: np.ndarray) -> tuple[Frame | None, int]:

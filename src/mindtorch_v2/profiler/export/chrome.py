@@ -213,7 +213,9 @@ class _Trace:
             yield f'{{"ph":"M","name":"process_sort_index",{head}{{"sort_index":{pid}}}}}'
         for track in capture.tracks:
             tid = track.native_id
-            name = capture.process_name if tid == capture.main_thread else track.name
+            # torch calls the main thread by its program; of several programs each track has a name of its own.
+            is_main = tid == capture.main_thread and "merged" not in capture.metadata
+            name = capture.process_name if is_main else track.name
             head = f'"ts":{ts},"pid":{self._pid(track)},"tid":{tid},"args":'
             yield f'{{"ph":"M","name":"thread_name",{head}{_json({"name": f"thread {tid} ({name})"})}}}'
             yield f'{{"ph":"M","name":"thread_sort_index",{head}{{"sort_index":{tid}}}}}'

@@ -16,10 +16,10 @@ from typing import Any
 
 from ...core import tap
 from ...core.fork import free_in_children
+from ...core.machinery import PACKAGE, is_machinery
 from .recorder import COLLECTION_NAME, RECORDER, PythonEvent, StackTable, ThreadLane, python_event
 
 _HELPER = tap.HELPER
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _COMMAND = os.path.join(os.path.dirname(PACKAGE), "mindtorch_cli", "__init__.py")
 # What installers make of it.
 _SCRIPTS = ("mindtorch", "mindtorch-script.py")
@@ -28,9 +28,6 @@ _SCRIPTS = ("mindtorch", "mindtorch-script.py")
 # HIDDEN ones (op bodies) hide whatever they call, as a C++ kernel would.
 SKIPPED, HIDDEN = 0, -1
 
-_HIDDEN_FOLDERS = frozenset(
-    ("core", "kernels", "dispatch", "ops", "binding", "autograd/memory", "profiler/record", "profiler/capture")
-)
 _SKIPPED_FOLDERS = frozenset(("autograd", "profiler", "launch", "cli"))
 # Of a folder that is seen, or is not, the files and functions that are otherwise.
 _SKIPPED_FILES = frozenset(("nn/modules/module_hooks.py", "__main__.py"))
@@ -41,14 +38,12 @@ _CALLS_OF_MODULES = frozenset(("__call__", "_call_impl", "_wrapped_call_impl"))
 def visibility(code: CodeType) -> int:
     """1 for code of the user and of the public layers, SKIPPED or HIDDEN for the machinery below them."""
     filename = code.co_filename
-    if filename.startswith("<mindtorch_v2"):
+    if is_machinery(filename):
         return HIDDEN
     if not filename.startswith(PACKAGE + os.sep):
         return SKIPPED if filename == _COMMAND or os.path.basename(filename) in _SCRIPTS else 1
     inner = filename[len(PACKAGE) + 1 :].replace(os.sep, "/")
     first = inner.partition("/")[0]
-    if first in _HIDDEN_FOLDERS or inner.rpartition("/")[0] in _HIDDEN_FOLDERS:
-        return HIDDEN
     if inner in _SHOWN_FILES or (inner == "autograd/function.py" and code.co_name == "apply"):
         return 1
     if first in _SKIPPED_FOLDERS or inner in _SKIPPED_FILES:

@@ -229,8 +229,11 @@ def straight_values(value: Any) -> Any:
 
 def _tracks(capture: Capture) -> list[dict[str, Any]]:
     rows = []
+    several = "merged" in capture.metadata
     for track in capture.tracks:
-        process = track.process_name or (f"process {track.pid}" if track.pid else "")
+        process = track.process_name or (
+            f"process {track.pid}" if track.pid else capture.process_name if several else ""
+        )
         name = track.name or f"thread {track.native_id}"
         if track.device_type:
             process = f"{_DEVICES.get(track.device_type, 'device')} {track.device_index}"
