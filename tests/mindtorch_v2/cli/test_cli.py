@@ -34,7 +34,9 @@ def test_two_dashes_end_the_options(tmp_path: Path) -> None:
     assert mindtorch("run", "--", "program.py", "--", "-x", cwd=tmp_path).stdout == "['--', '-x']\n"
 
 
-@pytest.mark.parametrize(("option", "begins"), [("--version", "mindtorch_v2 0."), ("--help", "usage: mindtorch COMMAND")])
+@pytest.mark.parametrize(
+    ("option", "begins"), [("--version", "mindtorch_v2 0."), ("--help", "usage: mindtorch COMMAND")]
+)
 def test_version_and_help_do_not_load_the_package(option: str, begins: str) -> None:
     code = (
         f"import sys, mindtorch_cli; sys.argv = ['mindtorch', '{option}']; mindtorch_cli.main(); "
