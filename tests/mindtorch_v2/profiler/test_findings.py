@@ -9,7 +9,7 @@ import pytest
 
 from mindtorch_v2.profiler.advise.findings import HIGH, LOW, MEDIUM, Finding, Run, find
 from mindtorch_v2.profiler.advise.moduletree import module_tree
-from mindtorch_v2.profiler.advise.origins import LIBRARIES, SCRIPT, Origins, frame_of, installed
+from mindtorch_v2.profiler.advise.origins import LIBRARIES, SCRIPT, Frame, Origins, frame_of, installed
 from mindtorch_v2.profiler.advise.places import Places
 from mindtorch_v2.profiler.advise.rules import RULES, advise
 from mindtorch_v2.profiler.advise.source import Sources
@@ -137,6 +137,37 @@ def test_turns_over_an_unpacked_tensor_are_a_loop() -> None:
 
 def test_steps_of_a_recurrence_are_no_loop_over_elements() -> None:
     assert "element_loop" not in found(element_loop(ops=("aten::select", "aten::lstm_cell")).capture())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("outs.append(x[i] @ w)", False),
+        ("row = x[i]\n    total += row @ w", False),
+        ("h = x[i] @ h", True),
+        ("self.h = x[i] @ self.h", True),
+        ("y = x[i] @ h\n    h = y", True),
+    ],
+)
+def test_the_source_tells_a_recurrence_from_a_loop_over_rows(tmp_path: Path, body: str, expected: bool) -> None:
+    (tmp_path / "train.py").write_text(f"for i in range(9):\n    {body}\n")
+    os.utime(tmp_path / "train.py", (0, 0))
+    capture = small()
+    capture.metadata[SCRIPT] = str(tmp_path / "train.py")
+    assert Sources(capture).carries(Frame("train.py", 2, "forward")) is expected
+
+
+def test_shares_leave_out_what_other_programs_took() -> None:
+    capture = element_loop().capture()
+    share = found(capture)["element_loop"].share
+    wall, ran = [STEP] * 10, [STEP // 2] * 10
+    capture.metadata["step_clock"] = {
+        "step": list(range(10)), "wall_ns": wall, "cpu_ns": ran, "thread_cpu_ns": ran, "switches": [5] * 10,
+    }  # fmt: skip
+    busy = found(capture)
+    lost = busy["busy_machine"].share
+    assert 0.3 < lost <= 0.5
+    assert busy["element_loop"].share == pytest.approx(share / (1 - lost), rel=1e-3)
 
 
 def test_long_ops_make_no_loop_over_elements() -> None:

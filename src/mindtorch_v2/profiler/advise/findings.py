@@ -20,11 +20,11 @@ from ..analyse.devices.limits import COPIES, DEVICE, EXPOSED
 from ..analyse.devices.work import COPY
 from ..analyse.metrics import Metrics
 from ..capture.capture import Kinds
-from ..record import overhead
+from ..record import overhead, step_clock
 from ..record.overhead import Overhead
 from .code import Code
 from .moduletree import ModuleTree, module_tree
-from .parts import LOADER, OPTIMIZER_REGION, Parts
+from .parts import DATA, IDLE, LOADER, OPTIMIZER_REGION, Parts
 from .places import Places, Spot
 from .source import Sources
 from .steps import Steps, find_steps
@@ -33,6 +33,8 @@ from .summary import Summary, summarise
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 LEVELS = (HIGH, MEDIUM, LOW)
 _HIGH_SHARE, _MEDIUM_SHARE, LEAST_SHARE = 0.15, 0.01, 0.005
+# A machine is busy where a thread is put aside so often a second and does not run for so much of its steps.
+_BUSY_SWITCHES, _BUSY_SHARE = 20, 0.05
 
 
 class Finding(NamedTuple):
@@ -68,7 +70,9 @@ class Run:
         if prices is None and isinstance(capture.kinds, Kinds) and capture.pid == os.getpid():
             prices = overhead.prices(capture.options)
         window_s = (capture.stop_ns - capture.start_ns) / 1e9
-        return prices and prices.total(len(self.metrics), len(self.metrics.memory_events), window_s)
+        # Calls of Python functions are recorded at a fraction of an op's price, which nobody has measured: left out.
+        events = int((~self.metrics.is_python).sum())
+        return prices and prices.total(events, len(self.metrics.memory_events), window_s)
 
     @cached_property
     def devices(self) -> Analysis | None:
@@ -189,10 +193,27 @@ class Run:
         return np.flatnonzero(chosen & (tree.splice(self.metrics.parent, ~chosen) < 0))
 
     @cached_property
+    def away(self) -> tuple[float, float]:
+        """The part of the steps' time that the thread did not run, and how often a second it was put aside for others."""
+        said = step_clock.stated(self.metrics.capture.metadata)
+        wall = float(said["wall_ns"].sum()) if said else 0.0
+        if wall <= 0:
+            return 0.0, 0.0
+        return max(0.0, 1 - float(said["thread_cpu_ns"].sum()) / wall), float(said["switches"].sum()) / wall * 1e9
+
+    @cached_property
+    def taken(self) -> float:
+        """The part of the steps' time that other programs took; 0 where it is too little to speak of."""
+        away, switches = self.away
+        by_step = self.parts.by_step
+        lost = away - float(by_step[:, [DATA, IDLE]].sum()) / max(float(by_step.sum()), 1.0)
+        return 0.0 if switches < _BUSY_SWITCHES or lost < _BUSY_SHARE else lost
+
+    @cached_property
     def _steps_ns(self) -> int:
-        """What all steps take together; the window where there are too few to speak of."""
+        """What all steps take together, without what other programs took; the window where there are too few to speak of."""
         begin, end = self.parts.bounds()
-        return int((end - begin).sum()) if len(begin) > 3 else self.summary.window_ns
+        return int((end - begin).sum() * (1 - self.taken)) if len(begin) > 3 else self.summary.window_ns
 
     def share(self, time_ns: float, of_run: bool = False) -> float:
         """The part of the time of all steps, or of the run with its start-up."""

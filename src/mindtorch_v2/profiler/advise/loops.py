@@ -186,9 +186,15 @@ def _is_small_work(run: Run, loop: Loop) -> bool:
     in_module = bool((tree.splice(metrics.parent, ~modules)[loop.first_event]) >= 0)
     calls_modules = bool((inside & modules).sum() >= loop.turns)
     # A loop in a module whose turns multiply matrices is most often a recurrence, one that decides by what it read a game.
-    if (in_module and (calls_modules or names & _PRODUCTS)) or (loop.reads and calls_modules):
+    if calls_modules and (in_module or loop.reads):
+        return False
+    if in_module and names & _PRODUCTS and _carries(run, loop):
         return False
     return bool(top.any()) and float(metrics.total_ns[top].mean()) < _LONG_OP_NS
+
+
+def _carries(run: Run, loop: Loop) -> bool:
+    return run.sources.carries(max(loop.lines, key=lambda frame: loop.lines[frame]))
 
 
 def backward_ns(run: Run, loop: Loop) -> int:

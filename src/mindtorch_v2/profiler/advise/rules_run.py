@@ -174,7 +174,7 @@ def _python_finding(run: Run, kind: int, time: int, rows: np.ndarray) -> Finding
         advice += " Recording stacks makes Python slower: compare with --no-stacks."
     # Of the function that makes the steps, some is the loop itself, and where the machine is busy, what others took.
     loops = calls < len(run.steps.places)
-    level = run.level(run.share(time), LOW if loops and _is_busy(run)[1] > 50 else MEDIUM, medium=0.3 if loops else 0.1)
+    level = run.level(run.share(time), LOW if loops and run.away[1] > 50 else MEDIUM, medium=0.3 if loops else 0.1)
     return Finding("python_code", level, title, advice, calls, time, run.share(time), spot_at(frame, calls, time))
 
 
@@ -268,30 +268,18 @@ def _what_is_more(run: Run, slow: np.ndarray) -> tuple[Frame | None, int]:
     return frame, int(more[node])
 
 
-def _is_busy(run: Run) -> tuple[float, float]:
-    """The part of the steps' time that the thread did not run, and how often a second it was put aside for others."""
-    said = step_clock.stated(run.metrics.capture.metadata)
-    wall = float(said["wall_ns"].sum()) if said else 0.0
-    if wall <= 0:
-        return 0.0, 0.0
-    return max(0.0, 1 - float(said["thread_cpu_ns"].sum()) / wall), float(said["switches"].sum()) / wall * 1e9
-
-
 def busy_machine(run: Run) -> Iterator[Finding]:
     """Other programs took the processor away while this one was measured."""
-    away, switches = _is_busy(run)
-    by_step = run.parts.by_step
-    waiting = by_step[:, [DATA, IDLE]].sum() / max(by_step.sum(), 1)
-    lost = away - waiting
-    if switches < 20 or lost < 0.05:
+    lost, switches = run.taken, run.away[1]
+    if not lost:
         return
-    time = int(lost * by_step.sum())
+    time = int(lost * run.parts.by_step.sum())
     title = (
         f"The machine was busy: the program's thread was put aside {switches:,.0f} times a second and did not run for "
         f"{lost:.0%} of its steps' time"
     )
     advice = "Times are longer than they need be, and vary. Measure again on a quiet machine, or compare by rounds."
-    yield Finding("busy_machine", LOW, title, advice, int(switches), time, run.share(time), [])
+    yield Finding("busy_machine", LOW, title, advice, int(switches), time, lost, [])
 
 
 def collections(run: Run) -> Iterator[Finding]:
@@ -314,7 +302,7 @@ def profiler_cost(run: Run) -> Iterator[Finding]:
     options = run.metrics.capture.options
     flags = {"stacks": options.stacks, "shapes": options.shapes, "memory": options.memory}
     used = " and ".join(name for name, on in flags.items() if on)
-    title = f"Recording itself takes about {share:.0%} of the run"
+    title = f"Recording ops takes about {share:.0%} of the run"
     advice = f"Short ops look longer than they are. Record without {used} to see by how much." if used else (
         "Short ops look longer than they are: judge them by their counts."
     )  # fmt: skip

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from collections.abc import Iterator
 from functools import cached_property
 
 from ..capture.capture import Capture
@@ -57,6 +58,19 @@ class Sources:
                 found = max(found, node.lineno)
         return frame._replace(line=found) if found else frame
 
+    def carries(self, frame: Frame) -> bool:
+        """Whether turns of the loop around a line may need what earlier turns computed; False only where the source shows
+        that no name is set in a turn from its own value before."""
+        tree = self._tree(frame.file)
+        around = [] if tree is None else [
+            node for node in ast.walk(tree)
+            if isinstance(node, _LOOPS) and node.lineno <= frame.line <= (node.end_lineno or node.lineno)
+        ]  # fmt: skip
+        if not around:
+            return True
+        body = getattr(max(around, key=lambda node: node.lineno), "body", [])
+        return any(_uses_before_setting(body))
+
     def call_in(self, frame: Frame, callee: str) -> Frame:
         """The line of a function that calls another, where it is the only one."""
         body = self._function(frame)
@@ -89,6 +103,17 @@ class Sources:
             if isinstance(node, (ast.Import, ast.ImportFrom)) and any(n.partition(".")[0] == top for n in names):
                 return node.lineno
         return 0
+
+
+def _uses_before_setting(body: list[ast.stmt]) -> Iterator[bool]:
+    """For each assignment in the body of a loop: whether it sets something that the body reads up to there."""
+    read: set[str] = set()
+    for statement in body:
+        nodes = [node for node in ast.walk(statement) if isinstance(node, (ast.Name, ast.Attribute))]
+        read |= {ast.unparse(node) for node in nodes if isinstance(node.ctx, ast.Load)}
+        yield any(isinstance(node.ctx, ast.Store) and ast.unparse(node) in read for node in nodes)
+        # What a turn sets anew before it reads it is its own.
+        read -= {ast.unparse(node) for node in nodes if isinstance(node.ctx, ast.Store)}
 
 
 def _last_name(function: ast.expr) -> str:
