@@ -14,6 +14,7 @@ COMMANDS = {
     "diff": "Compare runs: what got slower, faster, appeared or went away, beyond noise.",
     "analyze": "Say what limits a run on GPUs and other devices, and who asked for their time.",
     "info": "Say what is in a file.",
+    "query": "Ask a file by SQL: events, steps, modules, memory and kernels as tables.",
     "convert": "Write a trace in another format, chosen by the end of the file's name.",
     "recover": "Get back what a killed program had recorded.",
     "merge": "Put traces of several ranks or workers on one clock, in one file.",

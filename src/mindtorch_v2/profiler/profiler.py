@@ -20,6 +20,7 @@ from .api.decorate import Outermost, around_calls
 from .api.execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .api.lists import EventList
 from .api.step_tracker import KinetoStepTracker
+from .api.trace import Trace
 from .capture.capture import Capture
 from .capture.spool import Spool
 from .capture.window import process_name
@@ -246,6 +247,10 @@ class _KinetoProfile:
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the last cycle in the format that the end of the path names: see `profiler.export.FORMATS`."""
         self._initialized("exporting").export(path)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table of events for whoever reads Arrow streams, such as pyarrow, polars and pandas."""
+        return Trace.of(self._initialized("its columns").newest_capture()).__arrow_c_stream__(requested_schema)
 
     def report(
         self,

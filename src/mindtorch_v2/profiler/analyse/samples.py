@@ -81,7 +81,7 @@ def step_intervals(metrics: Metrics, track: NDArray[np.bool_] | None = None) -> 
     return start[order], end[order]
 
 
-def _steps_of_events(metrics: Metrics) -> tuple[Ints, int]:
+def steps_of_events(metrics: Metrics) -> tuple[Ints, int]:
     """For each event the number of its step (-1: outside), and how many steps there are. Processes step on their own."""
     step = np.full(len(metrics), -1, np.int64)
     pids = np.array([track.pid for track in metrics.capture.tracks], np.int64)
@@ -189,7 +189,7 @@ def usage_of(capture: Capture, by: str, names: Names, on_device: bool = False) -
         # Times of hidden Python functions belong to the shown event around them.
         parent = tree.splice(parent, metrics.is_python)
         self_ns = Metrics.without_children(metrics.total_ns, np.where(shown, metrics.total_ns, 0), parent)
-    step, steps = _steps_of_events(metrics)
+    step, steps = steps_of_events(metrics)
     if not steps:
         step[:] = 0
     kept = np.flatnonzero(shown & (step >= 0))
@@ -208,7 +208,7 @@ def _device_usage(work: Work, by: str, names: Names) -> Usage:
     group = np.array([names.number(labels[number]) for number in used.tolist()], np.int64)[group.reshape(-1)]
     own = np.bincount(work.op[tied], weights=work.total_ns[tied], minlength=len(metrics))[ops]
     total = launched_time(work).of_events(metrics)[ops]
-    step, steps = _steps_of_events(metrics)
+    step, steps = steps_of_events(metrics)
     if not steps:
         step[:] = 0
     memory = metrics.device_memory[ops]

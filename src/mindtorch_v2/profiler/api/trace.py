@@ -17,6 +17,7 @@ from ..analyse.devices.analysis import Analysis
 from ..analyse.events import View
 from ..analyse.metrics import Metrics
 from ..capture.capture import Capture
+from ..export.tables import TABLES, arrow_table
 from .lists import EventList, averages_of_views, list_of_views
 
 # What sums of 64 bits have room for.
@@ -64,6 +65,15 @@ class Trace(Capture):
         `peaks` are what devices can do at most that the roofline does not know: see `docs/analysis.md`.
         """
         return Analysis(self, peaks)
+
+    def tables(self) -> dict[str, Any]:
+        """Arrow tables of events, steps, modules, memory and kernels, by name: `docs/query.md` describes their columns."""
+        metrics = Metrics(self)
+        return {name: arrow_table(make(metrics)) for name, make in TABLES.items()}
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table of events for whoever reads Arrow streams: `pyarrow.table(trace)`, `polars.DataFrame(trace)`."""
+        return arrow_table(TABLES["events"](Metrics(self))).__arrow_c_stream__(requested_schema)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write it in the format that the end of the path names: see `mindtorch_v2.profiler.export.FORMATS`."""
