@@ -58,7 +58,9 @@ def events(metrics: Metrics) -> Columns:
     rest = columns_of_events(metrics)
     del rest["process"]
     steps = _optional(steps_of_events(metrics)[0])
-    return {**_origin(metrics, metrics.track), **rest, "step": steps, "module": paths}
+    # Event lists number Python functions all alike; here each row has a number of its own.
+    numbers = {"id": np.arange(len(metrics)), "parent_id": _optional(metrics.parent)}
+    return {**_origin(metrics, metrics.track), **rest, **numbers, "step": steps, "module": paths}
 
 
 def steps(metrics: Metrics) -> Columns:
@@ -82,7 +84,7 @@ def steps(metrics: Metrics) -> Columns:
         **_origin(metrics, metrics.track[places]),
         "step": number[places],
         "name": names,
-        "id": metrics.ids[places],
+        "id": places,
         **_times(metrics.start_ns[places], metrics.end_ns[places]),
         "cpu_us": read("cpu_ns"),
         "thread_cpu_us": read("thread_cpu_ns"),
@@ -103,7 +105,7 @@ def modules(metrics: Metrics) -> Columns:
     return {
         **_origin(metrics, metrics.track[places]),
         "step": _optional(steps_of_events(metrics)[0][places]),
-        "id": metrics.ids[places],
+        "id": places,
         "path": [found.names[number] for number in found.path[places].tolist()],
         "name": _names(metrics, places),
         **_times(metrics.start_ns[places], metrics.end_ns[places]),
@@ -138,14 +140,14 @@ def kernels(metrics: Metrics) -> Columns:
     return {
         **_origin(metrics, metrics.track[work.place]),
         "step": _optional(steps_of_events(metrics)[0][work.place]),
-        "id": metrics.ids[work.place],
+        "id": work.place,
         "name": _names(metrics, work.place),
         "sort": [SORTS[sort] for sort in work.sort.tolist()],
         "device": work.device,
         "stream": work.stream,
         **_times(work.start_ns, work.end_ns),
         "op": names,
-        "op_id": [place if has else None for place, has in zip(metrics.ids[work.op].tolist(), asked.tolist())],
+        "op_id": _optional(work.op),
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import cli
-from mindtorch_v2.profiler import load, profile
+from mindtorch_v2.profiler import load, profile, record_function
 from mindtorch_v2.profiler.analyse.metrics import Metrics
 from mindtorch_v2.profiler.export.tables import TABLES
 
@@ -19,12 +19,12 @@ DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Two steps of a small model, and an op outside of steps."""
+    """Two steps of a small model."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
     with profile(profile_memory=True, with_modules=True) as prof:
-        for _ in range(2):
-            model(torch.ones(2, 4)).sum().backward()
-            prof.step()
+        for number in range(2):
+            with record_function(f"ProfilerStep#{number}"):
+                model(torch.ones(2, 4)).sum().backward()
     path = tmp_path / "trace.json"
     prof.export_chrome_trace(str(path))
     return path
