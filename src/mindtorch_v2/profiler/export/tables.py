@@ -59,7 +59,7 @@ def events(metrics: Metrics) -> Columns:
     del rest["process"]
     steps = _optional(steps_of_events(metrics)[0])
     # Event lists number Python functions all alike; here each row has a number of its own.
-    numbers = {"id": np.arange(len(metrics)), "parent_id": _optional(metrics.parent)}
+    numbers: Columns = {"id": np.arange(len(metrics)), "parent_id": _optional(metrics.parent)}
     return {**_origin(metrics, metrics.track), **rest, **numbers, "step": steps, "module": paths}
 
 
