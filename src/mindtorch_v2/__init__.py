@@ -6,6 +6,7 @@ This module only gives names; what they stand for lives in the modules named bel
 from __future__ import annotations
 
 import math as _math
+import os as _os
 import sys as _sys
 
 from . import ops
@@ -162,3 +163,9 @@ __getattr__ = _missing.attribute_finder(__name__, _ELSEWHERE)
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_ELSEWHERE, *_missing.submodules(_sys.modules[__name__])})
+
+
+if _os.environ.get("MINDTORCH_FLIGHT", "0") not in ("", "0"):
+    from .profiler.flight_recorder import of_environment as _of_environment
+
+    _of_environment()

@@ -414,6 +414,8 @@ def sequence_number(grad_enabled: bool) -> int:
 
 
 OUT_OF_MEMORY = "[OutOfMemory]"
+# Each is called with the bytes that could not be had.
+OUT_OF_MEMORY_LISTENERS: list[Callable[[int], None]] = []
 
 
 def note_out_of_memory(nbytes: int) -> None:
@@ -422,6 +424,8 @@ def note_out_of_memory(nbytes: int) -> None:
     if lane is not None:
         now = clock()
         lane.write((now, now, event_id(OUT_OF_MEMORY), nbytes, 0, 0))
+    for listener in OUT_OF_MEMORY_LISTENERS:
+        listener(nbytes)
 
 
 class region:

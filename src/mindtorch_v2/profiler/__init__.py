@@ -5,6 +5,7 @@ from .api.execution_trace import ExecutionTraceObserver
 from .api.load import load
 from .api.recover import recover
 from .api.step_tracker import KinetoStepTracker as KinetoStepTracker
+from .flight_recorder import flight
 from .profiler import _KinetoProfile as _KinetoProfile
 from .profiler import profile, schedule, tensorboard_trace_handler
 from .read.jsonstream import TraceError
@@ -20,6 +21,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "TraceError",
+    "flight",
     "kineto_available",
     "load",
     "profile",

@@ -419,7 +419,7 @@ def test_autograds_table_has_no_unit_of_time() -> None:
 
 
 def test_exported_names_are_torchs() -> None:
-    assert sorted({*package.__all__} - {"TraceError", "load", "recover"}) == [
+    assert sorted({*package.__all__} - {"TraceError", "flight", "load", "recover"}) == [
         "DeviceType",
         "ExecutionTraceObserver",
         "ProfilerAction",
