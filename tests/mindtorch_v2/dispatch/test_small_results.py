@@ -244,3 +244,9 @@ def test_prelu_of_a_single_number(slope: float) -> None:
     x = torch.tensor([-3.0, 2.0])
     results = [torch.nn.functional.prelu(part, torch.tensor([slope])).item() for part in x]
     assert results == [-3.0 * slope, 2.0]
+
+
+@pytest.mark.parametrize("slope", [-2.0, 0.25])
+def test_slopes_of_more_dimensions_than_the_input_widen_the_result(slope: float) -> None:
+    made = torch._prelu_kernel(torch.tensor([-4.0, 2.0]), torch.tensor([[slope]]))
+    assert made.tolist() == [[-4.0 * slope, 2.0]]

@@ -379,7 +379,8 @@ def prelu(x: Any, weight: Any, out: Any = None) -> Any:
         made = C.prelu(x, weight) if weight.size == weight.shape[1 if x.ndim > 1 else 0] else None
         if made is not None:
             return made
-    if weight.size == 1 and weight.dtype is x.dtype and 0 <= (slope := weight.item()) <= 1:
+    one = weight.size == 1 and weight.ndim <= x.ndim and weight.dtype is x.dtype
+    if one and 0 <= (slope := weight.item()) <= 1:
         return leaky_relu(x, slope, out=out)
     if out is None and x.ndim and x.size <= _FEW and x.dtype is weight.dtype:
         few = np.multiply(x, weight)

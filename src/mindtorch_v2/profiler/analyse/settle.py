@@ -82,19 +82,11 @@ def settle(
     has_cpu_time = not any(np.isnan(side[:, 0]).any() for side in typical)
     wall = None
     if not any(np.isnan(side[:, 1]).any() for side in typical):
-        known = (
-            None
-            if baseline is None
-            else max(baseline.wall, *(unsteadiness(part[0], "wall_ns") for part in (before, after)))
-        )
+        known = None if baseline is None else max(baseline.wall, _unsteadier(before, after, "wall_ns"))
         wall = _change(typical[0][:, 1], typical[1][:, 1], known, baseline, diff)
     compute = diff.overall
     if has_cpu_time:
-        known = (
-            None
-            if baseline is None
-            else max(baseline.compute, *(unsteadiness(part[0], "cpu_ns") for part in (before, after)))
-        )
+        known = None if baseline is None else max(baseline.compute, _unsteadier(before, after, "cpu_ns"))
         compute = _change(typical[0][:, 0], typical[1][:, 0], known, baseline, diff)
     elif single and baseline is None:
         compute = replace(compute, verdict=UNCLEAR)
@@ -173,6 +165,11 @@ def _change(before: Floats, after: Floats, known: float | None, baseline: Baseli
     elif abs(effect) + reach < margin:
         verdict = SAME
     return Change(math.expm1(effect), math.expm1(effect - reach), math.expm1(effect + reach), p, verdict)
+
+
+def _unsteadier(before: Sequence[Capture], after: Sequence[Capture], column: str) -> float:
+    """How much steps differ within the first run of the side where they differ more."""
+    return max(unsteadiness(side[0], column) for side in (before, after))
 
 
 def _take_back(diff: Diff, verdict: Any, baseline: Baseline | None) -> Floats:

@@ -189,29 +189,8 @@ class Analysis:
             ],
             "operators": [_timed(row) for row in self.operators],
             "modules": [_timed(row) for row in self.modules],
-            "kernels": [
-                {
-                    "name": row.name,
-                    "kind": row.sort,
-                    "family": row.family,
-                    "calls": row.calls,
-                    "device_us": row.device_ns / 1000,
-                    "operators": row.operators,
-                }
-                for row in self.kernels
-            ],
-            "copies": [
-                {
-                    "direction": row.direction,
-                    "count": row.copies,
-                    "bytes": row.nbytes,
-                    "us": row.time_ns / 1000,
-                    "gb_per_s": row.bandwidth,
-                    "pageable_count": row.pageable_count,
-                    "pageable_us": row.pageable_ns / 1000,
-                }
-                for row in self.copies
-            ],
+            "kernels": self._kernel_values(),
+            "copies": self._copy_values(),
             "unattributed_us": self.unattributed_ns / 1000,
             "critical_path": self._critical_path_values(),
             "queue": [
@@ -253,6 +232,33 @@ class Analysis:
             ],
             "roofline": self._roofline_values(),
         }
+
+    def _kernel_values(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": row.name,
+                "kind": row.sort,
+                "family": row.family,
+                "calls": row.calls,
+                "device_us": row.device_ns / 1000,
+                "operators": row.operators,
+            }
+            for row in self.kernels
+        ]
+
+    def _copy_values(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "direction": row.direction,
+                "count": row.copies,
+                "bytes": row.nbytes,
+                "us": row.time_ns / 1000,
+                "gb_per_s": row.bandwidth,
+                "pageable_count": row.pageable_count,
+                "pageable_us": row.pageable_ns / 1000,
+            }
+            for row in self.copies
+        ]
 
     def _critical_path_values(self) -> list[dict[str, Any]]:
         return [
