@@ -22,7 +22,7 @@ from typing import Any
 from ..profiler.analyse.devices.analysis import Analysis, joined
 from .files import STDIN, read_capture
 from .reporters.analyze import FORMATS, TABLES
-from .terminal import OK, UserError, Working
+from .terminal import OK, UserError, Working, add_formats
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--limit", type=int, default=None, metavar="N", help="rows of a table (10; all for data formats)"
     )
     parser.add_argument("--peaks", metavar="JSON", help="peaks of devices of your own for the roofline")
-    output = parser.add_mutually_exclusive_group()
-    for name in FORMATS:
-        if name != "text":
-            output.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"write {name}")
-    parser.set_defaults(format="text")
+    add_formats(parser, FORMATS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -44,7 +44,7 @@ from ..profiler.export.texts import json_encoder
 from . import rounds
 from .files import STDIN, read_capture
 from .reporters.diff import FORMATS, junit
-from .terminal import FAILED, NOTHING_MEASURED, OK, UserError, Working, say
+from .terminal import FAILED, NOTHING_MEASURED, OK, UserError, Working, add_formats, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -79,11 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="show what did not change too")
     parser.add_argument("--limit", type=int, default=40, metavar="N", help="rows shown (40)")
     parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML, a test case for each row")
-    output = parser.add_mutually_exclusive_group()
-    for name in FORMATS:
-        if name != "text":
-            output.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"write {name}")
-    parser.set_defaults(format="text")
+    add_formats(parser, FORMATS)
 
 
 def share(text: str) -> float:

@@ -22,7 +22,7 @@ from ..profiler.export.tables import TABLES, arrow_table
 from ..profiler.export.texts import json_encoder
 from .files import read_capture
 from .reporters.table import code, markdown_table
-from .terminal import BOLD, UserError, cut, paint, say, visible
+from .terminal import BOLD, UserError, add_formats, cut, paint, say, visible
 
 _WIDEST = 80
 _json = json_encoder(indent=1, default=str)
@@ -31,11 +31,7 @@ _json = json_encoder(indent=1, default=str)
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a trace, a spool, a folder, or - for stdin")
     parser.add_argument("sql", metavar="SQL", nargs="?", help="the question; without it tables and columns are listed")
-    output = parser.add_mutually_exclusive_group()
-    for name in FORMATS:
-        if name != "text":
-            output.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"write {name}")
-    parser.set_defaults(format="text")
+    add_formats(parser, FORMATS)
 
 
 def run(options: argparse.Namespace) -> int:

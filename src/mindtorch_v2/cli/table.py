@@ -30,7 +30,7 @@ from ..profiler.capture.capture import Capture, Kinds
 from ..profiler.record.environment import implementation_of
 from .files import read_capture
 from .reporters.table import FORMATS
-from .terminal import UserError, say, visible
+from .terminal import UserError, add_formats, say, visible
 
 SORTS = {
     "self": "self_cpu_time_total",
@@ -57,11 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", action="store_true", help="rows for Python functions too")
     parser.add_argument("--unit", choices=("s", "ms", "us"), help="one unit for all times")
     parser.add_argument("--wide", action="store_true", help="do not cut long names")
-    output = parser.add_mutually_exclusive_group()
-    for name in FORMATS:
-        if name != "text":
-            output.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"write {name}")
-    parser.set_defaults(format="text")
+    add_formats(parser, FORMATS)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

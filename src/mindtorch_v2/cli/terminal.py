@@ -5,6 +5,7 @@ It does not know any command.
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import io
 import os
@@ -13,6 +14,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import IO
 
@@ -29,6 +31,15 @@ _PLAINER = "mindtorch-plainer"
 
 class UserError(Exception):
     """Something the user can put right: one line that says what came, what is accepted and what to do."""
+
+
+def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None:
+    """An option for each format that a command writes; text without one."""
+    output = parser.add_mutually_exclusive_group()
+    for name in formats:
+        if name != "text":
+            output.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=f"write {name}")
+    parser.set_defaults(format="text")
 
 
 def visible(text: str) -> str:
