@@ -286,7 +286,9 @@ def test_the_flame_graph_shows_one_thread_and_no_waiting(page: Page) -> None:
 def test_every_worker_is_on_the_first_screen(page: Page) -> None:
     page.open("workers", "timeline")
     # It is drawn once more when its height is known.
-    page.wait("const at = document.querySelector('.timeline canvas'); return Number(at.dataset.bottom) <= at.clientHeight")
+    page.wait(
+        "const at = document.querySelector('.timeline canvas'); return Number(at.dataset.bottom) <= at.clientHeight"
+    )
     data = page.js("return {...document.querySelector('.timeline canvas').dataset}")
     lanes = data["lanes"].split("|")
     assert len(lanes) == 5
